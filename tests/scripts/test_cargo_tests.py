@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,3 +114,16 @@ def test_code_that_does_not_compile_fails_the_run(workspace: Path) -> None:
     done = run(workspace, first="fn")
     assert done.returncode != 0
     assert "error" in done.stdout
+
+
+def test_each_file_of_tests_belongs_to_a_program() -> None:
+    """Where one program has several files, cargo does not look for others."""
+    forgotten = []
+    for main in sorted((ROOT / "native").glob("*/tests/main.rs")):
+        declared = set(re.findall(r"^mod (\w+);", main.read_text(), re.MULTILINE))
+        programs = (main.parents[1] / "Cargo.toml").read_text()
+        for path in sorted(main.parent.glob("*.rs")):
+            is_program = f'"tests/{path.name}"' in programs
+            if not is_program and path.stem not in declared:
+                forgotten.append(str(path.relative_to(ROOT)))
+    assert forgotten == []

@@ -278,7 +278,7 @@ fn natural(name: &str, value: ValueRef<'_>) -> Result<u64> {
 }
 
 fn invalid(name: &str, expected: &str) -> Error {
-    Error::Definition(format!("{name}: {expected} is expected"))
+    Error::Definition(format!("{name}: expected {expected}"))
 }
 
 fn unknown(name: &str) -> Error {

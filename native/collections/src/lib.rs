@@ -6,9 +6,9 @@
 //! - `definition.rs` — what is stored about a collection: its versions, schema and indexes.
 //! - `write.rs` — the commit queue: writes of a collection are decided one group after another and
 //!   become visible before the next group starts, so that none is retried and a unique key has one
-//!   owner. [`StagedWrites`] is a part of the engine's groups, which share one sync.
+//!   owner. [`StagedCollectionWrites`] is a part of the engine's groups, which share one sync.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
-//! - `plan.rs` — how the candidates of a query are read; `read.rs` — documents by key, and candidates.
+//! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and candidates.
 //!   Their reader decides which of them match.
 //! - `store.rs` — [`Collections`]: all of it over one database.
 #![allow(
@@ -20,19 +20,19 @@
     reason = "the attribute is given where dropping the result is a mistake"
 )]
 
+mod candidate_scan;
 mod counters;
 mod definition;
 mod error;
 mod format;
 mod plan;
-mod read;
 mod store;
 mod write;
 
+pub use candidate_scan::{Candidate, CandidatePosition, CandidateScan, DocumentRecord};
 pub use definition::{NativeDefinition, NativeIndex};
 pub use error::{Error, Result};
 pub use format::DocumentHead;
-pub use plan::{CandidatePlan, CandidateRequest, PlanOrder};
-pub use read::{Candidate, CandidateScan, ScanPosition, StoredDocument};
-pub use store::{CollectionCounts, Collections};
-pub use write::{CollectionWrite, StagedWrites, WriteOutcome, WrittenCollection};
+pub use plan::{CandidateRequest, PlanOrder, ScanPlan};
+pub use store::{CollectionSize, Collections};
+pub use write::{CollectionWrite, StagedCollectionWrites, WriteOutcome, WrittenCollection};

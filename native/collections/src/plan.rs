@@ -45,7 +45,7 @@ pub enum PlanOrder {
 
 /// How candidates are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CandidatePlan {
+pub struct ScanPlan {
     /// The number of the index; 0 for the documents.
     pub index: u32,
     /// What is read of it, in ascending order.
@@ -58,7 +58,7 @@ pub struct CandidatePlan {
     pub entries: Option<usize>,
 }
 
-impl CandidatePlan {
+impl ScanPlan {
     /// A plan that reads all documents.
     pub fn everything() -> Self {
         Self::by_id(everything(), PlanOrder::ById)
@@ -106,7 +106,7 @@ impl CandidatePlan {
     }
 }
 
-fn read(bytes: &[u8]) -> ReadResult<CandidatePlan> {
+fn read(bytes: &[u8]) -> ReadResult<ScanPlan> {
     let mut reader = ByteReader::new(bytes);
     let index = u32::try_from(reader.varint()?).ok();
     let index = reader.check(index, "a number of 32 bits")?;
@@ -130,7 +130,7 @@ fn read(bytes: &[u8]) -> ReadResult<CandidatePlan> {
         });
     }
     reader.finish()?;
-    Ok(CandidatePlan {
+    Ok(ScanPlan {
         index,
         ranges,
         order,
@@ -140,7 +140,7 @@ fn read(bytes: &[u8]) -> ReadResult<CandidatePlan> {
 }
 
 /// An index that narrows a query, or gives its order.
-struct IndexCandidate<'a> {
+struct UsableIndex<'a> {
     index: &'a NativeIndex,
     bounds: Option<IndexBounds>,
     /// Whether it is read forward to give the order.
@@ -149,10 +149,10 @@ struct IndexCandidate<'a> {
     entries: usize,
 }
 
-impl IndexCandidate<'_> {
-    fn plan(&self, order: PlanOrder, is_backward: bool) -> CandidatePlan {
+impl UsableIndex<'_> {
+    fn plan(&self, order: PlanOrder, is_backward: bool) -> ScanPlan {
         let ranges = self.bounds.as_ref().map(|bounds| bounds.ranges.clone());
-        CandidatePlan {
+        ScanPlan {
             index: self.index.number,
             ranges: ranges.unwrap_or_else(everything),
             order,
@@ -170,7 +170,7 @@ impl Collections {
         (collection, write_version): (u64, u64),
         request: &CandidateRequest,
         snapshot: &DbSnapshot,
-    ) -> Result<CandidatePlan> {
+    ) -> Result<ScanPlan> {
         let installed = self.current(collection, write_version)?;
         let is_by_id = request.sort == Sort::default();
         let order = if is_by_id {
@@ -179,13 +179,13 @@ impl Collections {
             PlanOrder::Unordered
         };
         if let Some(ranges) = id_bounds(&request.filter) {
-            return Ok(CandidatePlan::by_id(ranges, order));
+            return Ok(ScanPlan::by_id(ranges, order));
         }
         let candidates = self.candidates_of(&installed, request, snapshot)?;
         let bounded = candidates.iter().filter(|one| one.bounds.is_some());
         let narrowest = bounded.min_by_key(|one| one.entries);
         let few = narrowest.filter(|one| one.entries < COUNT_AT_MOST);
-        let is_many = |few: &IndexCandidate| few.entries > request.documents.saturating_mul(4);
+        let is_many = |few: &UsableIndex| few.entries > request.documents.saturating_mul(4);
         if request.in_order && few.is_none_or(is_many) {
             let ordered = candidates
                 .iter()
@@ -197,7 +197,7 @@ impl Collections {
         }
         let chosen = few.or_else(|| narrowest.filter(|_| !is_by_id));
         Ok(chosen.map_or_else(
-            || CandidatePlan::by_id(everything(), order),
+            || ScanPlan::by_id(everything(), order),
             |chosen| chosen.plan(PlanOrder::Unordered, false),
         ))
     }
@@ -208,7 +208,7 @@ impl Collections {
         installed: &'a InstalledCollection,
         request: &CandidateRequest,
         snapshot: &DbSnapshot,
-    ) -> Result<Vec<IndexCandidate<'a>>> {
+    ) -> Result<Vec<UsableIndex<'a>>> {
         let mut candidates = Vec::new();
         let indexes = installed.definition.indexes.iter();
         for index in indexes.filter(|index| index.is_ready) {
@@ -229,7 +229,7 @@ impl Collections {
                 }
             }
             if limits.is_some() || direction.is_some() {
-                candidates.push(IndexCandidate {
+                candidates.push(UsableIndex {
                     index,
                     bounds: limits,
                     direction,
@@ -257,9 +257,9 @@ impl Collections {
         most: usize,
         snapshot: &DbSnapshot,
     ) -> Result<usize> {
-        let plan = CandidatePlan {
+        let plan = ScanPlan {
             index,
-            ..CandidatePlan::by_id(ranges, PlanOrder::Unordered)
+            ..ScanPlan::by_id(ranges, PlanOrder::Unordered)
         };
         self.candidates(collection, &plan, None, snapshot)
             .count_entries(most)

@@ -35,7 +35,7 @@ pub(crate) struct InstalledCollection {
 
 /// The size of a collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CollectionCounts {
+pub struct CollectionSize {
     /// Documents that exist.
     pub documents: u64,
     /// The bytes of their bodies.
@@ -200,18 +200,14 @@ impl Collections {
     }
 
     /// The size of a collection.
-    pub fn counts(
-        &self,
-        collection: u64,
-        snapshot: Option<&DbSnapshot>,
-    ) -> Result<CollectionCounts> {
+    pub fn counts(&self, collection: u64, snapshot: Option<&DbSnapshot>) -> Result<CollectionSize> {
         let key = collection.to_be_bytes();
         let value = match snapshot {
             Some(snapshot) => self.db.get_at(&self.counts, &key, snapshot)?,
             None => self.db.get(&self.counts, &key)?,
         };
         let (documents, bytes) = value.map_or((0, 0), |value| decode_pair(&value));
-        Ok(CollectionCounts {
+        Ok(CollectionSize {
             documents: u64::try_from(documents).unwrap_or(0),
             bytes: u64::try_from(bytes).unwrap_or(0),
         })

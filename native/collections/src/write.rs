@@ -67,13 +67,13 @@ struct CollectionGroup {
 
 /// Writes that were decided and occupy their collections' commit queues.
 #[derive(Debug)]
-pub struct StagedWrites<'a> {
+pub struct StagedCollectionWrites<'a> {
     groups: Vec<CollectionGroup>,
     count: usize,
     _queues: Vec<MutexGuard<'a, ()>>,
 }
 
-impl GroupWrite for StagedWrites<'_> {
+impl GroupWrite for StagedCollectionWrites<'_> {
     type Outcome = Vec<WriteOutcome>;
 
     fn contribute<'g>(&'g mut self, group: &mut WriteGroup<'g>) {
@@ -122,12 +122,12 @@ struct GroupRows {
 impl Collections {
     /// Decides writes. They are written by the group of the engine that they contribute to, and
     /// other writes of their collections wait until then.
-    pub fn stage(&self, writes: Vec<CollectionWrite>) -> StagedWrites<'_> {
+    pub fn stage(&self, writes: Vec<CollectionWrite>) -> StagedCollectionWrites<'_> {
         let count = writes.len();
         let collections = writes.iter().flat_map(|write| &write.collections);
         let queues = self.lock_queues(collections.map(|collection| collection.number));
         let groups = by_shared_collections(writes).into_iter();
-        StagedWrites {
+        StagedCollectionWrites {
             groups: groups.map(|writes| self.group(writes)).collect(),
             count,
             _queues: queues,
@@ -156,7 +156,7 @@ impl Collections {
         let rows = self.rows(&group)?;
         let changes = self.changes(&group, &rows.locked)?;
         let batch = self.batch(&group, &rows, &changes);
-        let mut decided = changes.ended.into_iter();
+        let mut decided = changes.results.into_iter();
         let outcomes = group.failures.into_iter().map(|failure| match failure {
             Some(failure) => Err(failure),
             None => decided
@@ -466,7 +466,7 @@ fn for_group(
 /// Whether a write changed several documents as one. Then the others of its group, which become
 /// visible at the same time, are counted to them.
 fn has_atomic(plan: &WritePlan, changes: &GroupChanges) -> bool {
-    let mut writes = plan.writes.iter().zip(&changes.ended);
+    let mut writes = plan.writes.iter().zip(&changes.results);
     writes.any(|(write, result)| {
         let is_done = matches!(result, Some(Ok(_)));
         is_done && write.atomic && write.operations.as_slice().len() > 1

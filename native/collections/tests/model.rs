@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rillbase_collections::{
-    Candidate, CandidatePlan, CandidateRequest, CollectionCounts, CollectionWrite, Collections,
-    NativeDefinition, NativeIndex, PlanOrder, ScanPosition, WrittenCollection,
+    Candidate, CandidatePosition, CandidateRequest, CollectionSize, CollectionWrite, Collections,
+    NativeDefinition, NativeIndex, PlanOrder, ScanPlan, WrittenCollection,
 };
 use rillbase_documents::bounds::{EncodedRange, bounds};
 use rillbase_documents::elements::DocumentLimits;
@@ -133,11 +133,11 @@ impl ModelCollection {
             Step::Delete(_) if !exists => return Err("not_found"),
             _ => {}
         }
-        let is_taken = |body: &ModelBody| {
+        let has_other = |body: &ModelBody| {
             let mut others = self.rows.iter().filter(|(other, _)| **other != id);
             others.any(|(_, row)| row.body.as_ref().is_some_and(|own| own.code == body.code))
         };
-        if body.is_some_and(is_taken) {
+        if body.is_some_and(has_other) {
             return Err("duplicate_key");
         }
         let expiry = now + DAY_MS;
@@ -246,8 +246,8 @@ fn everything() -> Vec<EncodedRange> {
     }]
 }
 
-fn by_index(index: u32, ranges: Vec<EncodedRange>, is_backward: bool) -> CandidatePlan {
-    CandidatePlan {
+fn by_index(index: u32, ranges: Vec<EncodedRange>, is_backward: bool) -> ScanPlan {
+    ScanPlan {
         index,
         ranges,
         order: PlanOrder::Unordered,
@@ -381,13 +381,8 @@ impl World {
     }
 
     /// All candidates of a plan; reading continues after some of them in a new scan.
-    fn candidates(
-        &self,
-        number: u64,
-        plan: &CandidatePlan,
-        snapshot: &DbSnapshot,
-    ) -> Vec<Candidate> {
-        let plan = CandidatePlan::decode(&plan.encode()).unwrap();
+    fn candidates(&self, number: u64, plan: &ScanPlan, snapshot: &DbSnapshot) -> Vec<Candidate> {
+        let plan = ScanPlan::decode(&plan.encode()).unwrap();
         let mut candidates = Vec::<Candidate>::new();
         loop {
             let after = candidates.last().map(Candidate::position);
@@ -401,7 +396,7 @@ impl World {
     }
 
     fn check_documents(&self, number: u64, model: &ModelCollection, snapshot: &DbSnapshot) {
-        let mut expected = CollectionCounts::default();
+        let mut expected = CollectionSize::default();
         for id in 0..IDS {
             let name = key(ValueRef::Int32(i32::try_from(id).unwrap())).unwrap();
             let stored = self.store().get(number, &name, Some(snapshot)).unwrap();
@@ -421,7 +416,7 @@ impl World {
         }
         let counts = self.store().counts(number, Some(snapshot)).unwrap();
         assert_eq!(counts, expected);
-        let plan = CandidatePlan::everything();
+        let plan = ScanPlan::everything();
         let scanned = self.candidates(number, &plan, snapshot);
         assert_eq!(scanned.len() as u64, expected.documents);
         assert!(scanned.is_sorted_by(|one, other| one.row().key < other.row().key));
@@ -505,8 +500,8 @@ impl World {
                 let matching = candidates
                     .iter()
                     .filter(|one| filter.matches(Document::trusted(one.row().body)).unwrap());
-                let found: BTreeSet<Vec<u8>> = matching.map(|one| one.row().key.to_vec()).collect();
-                assert_eq!(found, expected, "{filter:?} by {}", index.name);
+                let keys: BTreeSet<Vec<u8>> = matching.map(|one| one.row().key.to_vec()).collect();
+                assert_eq!(keys, expected, "{filter:?} by {}", index.name);
             }
         }
     }
@@ -565,13 +560,16 @@ impl World {
         snapshot: &DbSnapshot,
     ) -> ResultPage {
         for in_order in [true, false] {
-            let wanted = CandidateRequest {
+            let parameters = CandidateRequest {
                 filter: Filter::clone(&request.filter),
                 sort: request.sort.clone(),
                 documents: request.limit,
                 in_order,
             };
-            let plan = self.store().plan((number, 1), &wanted, snapshot).unwrap();
+            let plan = self
+                .store()
+                .plan((number, 1), &parameters, snapshot)
+                .unwrap();
             let order = match plan.order {
                 PlanOrder::Unordered => CandidateOrder::Unordered,
                 PlanOrder::ById => CandidateOrder::Ordered,
@@ -583,7 +581,7 @@ impl World {
                     CandidateOrder::ByIndex(order)
                 }
             };
-            let after = boundary.map(|boundary| ScanPosition {
+            let after = boundary.map(|boundary| CandidatePosition {
                 entry: boundary.entry.clone(),
                 document: boundary.key.clone(),
             });

@@ -62,7 +62,7 @@ pub struct GroupChanges {
     /// By collection, the documents that changed, by key.
     pub documents: Vec<Vec<ChangedDocument>>,
     /// By write; `None` if it was skipped.
-    pub ended: Vec<Option<WriteResult>>,
+    pub results: Vec<Option<WriteResult>>,
     /// The keys of unique indexes that documents were to get.
     pub requested: Vec<RequestedKey>,
     /// The transaction's time, in milliseconds since 1970.

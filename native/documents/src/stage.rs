@@ -91,13 +91,13 @@ impl WritePlan {
         owned: Option<&OwnedKeys>,
     ) -> GroupChanges {
         let mut stage = WriteStaging::new(self, locked, owned);
-        let ended = self
+        let results = self
             .writes
             .iter()
             .enumerate()
             .map(|(number, write)| (!skipped.contains(&number)).then(|| stage.write(number, write)))
             .collect();
-        stage.finish(ended)
+        stage.finish(results)
     }
 }
 
@@ -147,7 +147,7 @@ impl<'p> WriteStaging<'p> {
         Ok(outcomes.into())
     }
 
-    fn finish(self, ended: Vec<Option<WriteResult>>) -> GroupChanges {
+    fn finish(self, results: Vec<Option<WriteResult>>) -> GroupChanges {
         let documents = self.documents.into_iter().map(|documents| {
             let mut documents: Vec<ChangedDocument> = documents.into_values().collect();
             documents.sort_unstable_by(|a, b| a.key.cmp(&b.key));
@@ -156,7 +156,7 @@ impl<'p> WriteStaging<'p> {
         GroupChanges {
             collections: self.plan.collections.iter().map(|each| each.id).collect(),
             documents: documents.collect(),
-            ended,
+            results,
             requested: self.unique.map_or_else(Vec::new, |unique| unique.requested),
             now_ms: self.locked.now_ms,
         }

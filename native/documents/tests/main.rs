@@ -12,3 +12,4 @@ mod common;
 mod elements;
 mod stage;
 mod unique;
+mod write_format;

@@ -120,16 +120,16 @@ fn do_write(
     atomic: bool,
 ) -> Ended {
     let before = model.clone();
-    let mut ended = Vec::new();
+    let mut results = Vec::new();
     for one in requested {
         let outcome = do_one(model, one);
         if let (true, Err(code)) = (atomic, outcome) {
             *model = before;
             return Err(code.into());
         }
-        ended.push(outcome.map_err(Into::into));
+        results.push(outcome.map_err(Into::into));
     }
-    Ok(ended)
+    Ok(results)
 }
 
 fn id_key(id: i32) -> Vec<u8> {
@@ -426,7 +426,7 @@ proptest! {
         let mut model = rows.clone();
         for (number, (requested, atomic)) in writes.iter().enumerate() {
             let wanted = do_write(&mut model, requested, *atomic);
-            let ended: Ended = match changes.ended[number].as_ref().unwrap() {
+            let result: Ended = match changes.results[number].as_ref().unwrap() {
                 Ok(outcomes) => Ok(outcomes
                     .iter()
                     .map(|outcome| match outcome {
@@ -436,7 +436,7 @@ proptest! {
                     .collect()),
                 Err(refusal) => Err(refusal.code.to_string()),
             };
-            prop_assert_eq!(ended, wanted);
+            prop_assert_eq!(result, wanted);
         }
         check_columns(&plan, &changes, &rows, &model);
     }
@@ -450,7 +450,7 @@ fn a_write_that_is_skipped_leaves_nothing() {
         if_version: None,
     };
     let changes = plan(&[(vec![insert], true)]).apply(&locked_rows(&BTreeMap::new()), &[0], None);
-    assert!(changes.is_empty() && changes.ended[0].is_none());
+    assert!(changes.is_empty() && changes.results[0].is_none());
 }
 
 #[test]

@@ -158,7 +158,7 @@ proptest! {
             accepts(&mut values, Step::Set(id, value));
         }
         let changes = plan(&writes).apply(&locked(&values), &[], Some(&looked_up(&values)));
-        for ((steps, atomic), result) in writes.iter().zip(&changes.ended) {
+        for ((steps, atomic), result) in writes.iter().zip(&changes.results) {
             let before = values.clone();
             let accepted: Vec<bool> = steps.iter().map(|step| accepts(&mut values, *step)).collect();
             if let Ok(outcomes) = result.as_ref().unwrap() {
@@ -185,7 +185,7 @@ fn the_refusal_names_the_index_unless_the_document_is_hidden() {
     keys.keys[0].hidden_from = vec![1];
     let changes = writes.apply(&locked(&values), &[], Some(&keys));
     let refusals: Vec<_> = changes
-        .ended
+        .results
         .iter()
         .map(|result| result.clone().unwrap().unwrap_err())
         .collect();

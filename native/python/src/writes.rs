@@ -313,7 +313,7 @@ impl PyChanges {
 
     /// Return the outcomes of a write; raise its error if it was rejected as a whole.
     fn outcomes(&self, py: Python<'_>, write: usize) -> PyResult<Outcomes> {
-        match self.inner.ended.get(write) {
+        match self.inner.results.get(write) {
             Some(Some(Ok(outcomes))) => Ok(Outcomes::of(outcomes.clone())),
             Some(Some(Err(refusal))) => Err(refused(py, refusal.clone())),
             _ => Err(PyIndexError::new_err("the write was skipped")),

@@ -146,8 +146,8 @@ impl NamedSnapshots {
         self.of_namespace(state, db.snapshot(), namespace)
     }
 
-    /// Keeps a snapshot that a namespace has read at.
-    pub(crate) fn keep(&self, snapshot: DbSnapshot, namespace: u64) -> NamedSnapshot {
+    /// Gives a snapshot at which a namespace has read a name, so that it can be read again.
+    pub(crate) fn register(&self, snapshot: DbSnapshot, namespace: u64) -> NamedSnapshot {
         self.of_namespace(self.state.lock(), snapshot, namespace)
     }
 

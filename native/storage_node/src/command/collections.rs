@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use rillbase_collections::{
-    Candidate, CandidatePlan, CandidateRequest, CandidateScan, CollectionWrite, NativeDefinition,
-    PlanOrder, ScanPosition, WrittenCollection,
+    Candidate, CandidatePosition, CandidateRequest, CandidateScan, CollectionWrite,
+    NativeDefinition, PlanOrder, ScanPlan, WrittenCollection,
 };
 use rillbase_documents::plan::WriteRequest;
 use rillbase_documents::row_format::put_row;
@@ -75,10 +75,10 @@ pub(super) fn info(
 ) -> Result<CommandStep> {
     let name = words.text()?;
     let number = session.namespace()?.collection(name)?;
-    let moment = at(node, session, &mut words)?;
+    let named = at(node, session, &mut words)?;
     words.end()?;
     let definition = node.collections.definition(number)?;
-    let snapshot = moment.as_ref().map(|moment| &*moment.snapshot);
+    let snapshot = named.as_ref().map(|named| &*named.snapshot);
     let counts = node.collections.counts(number, snapshot)?;
     let figures = [
         ("write_version", definition.write_version),
@@ -135,14 +135,17 @@ pub(super) fn get(
 ) -> Result<CommandStep> {
     let number = session.namespace()?.collection(words.text()?)?;
     node.collections.check_version(number, words.number()?)?;
-    let moment = match at(node, session, &mut words)? {
-        Some(moment) => ReadMoment::Named(moment),
-        None => ReadMoment::Own(node.db.snapshot()),
+    let snapshot = match at(node, session, &mut words)? {
+        Some(named) => QuerySnapshot::Named(named),
+        None => QuerySnapshot::Own(node.db.snapshot()),
     };
     let mut rows = Vec::new();
     while !words.is_empty() {
         let key = words.next()?;
-        if let Some(document) = node.collections.get(number, key, Some(moment.snapshot()))? {
+        if let Some(document) = node
+            .collections
+            .get(number, key, Some(snapshot.snapshot()))?
+        {
             let candidate = Candidate {
                 key: key.to_vec(),
                 entry: None,
@@ -160,16 +163,16 @@ pub(super) fn get(
 }
 
 /// The snapshot of a query.
-enum ReadMoment {
+enum QuerySnapshot {
     Named(NamedSnapshot),
     /// Kept only if the query continues.
     Own(DbSnapshot),
 }
 
-impl ReadMoment {
+impl QuerySnapshot {
     fn snapshot(&self) -> &DbSnapshot {
         match self {
-            Self::Named(moment) => &moment.snapshot,
+            Self::Named(named) => &named.snapshot,
             Self::Own(snapshot) => snapshot,
         }
     }
@@ -178,9 +181,9 @@ impl ReadMoment {
 /// The options of a query.
 struct QueryWords {
     readable: Option<Filter>,
-    plan: Option<CandidatePlan>,
-    after: Option<ScanPosition>,
-    moment: Option<NamedSnapshot>,
+    plan: Option<ScanPlan>,
+    after: Option<CandidatePosition>,
+    named: Option<NamedSnapshot>,
     /// How many documents the caller needs.
     documents: usize,
     in_order: bool,
@@ -196,7 +199,7 @@ impl QueryWords {
             readable: None,
             plan: None,
             after: None,
-            moment: None,
+            named: None,
             documents: DEFAULT_COUNT,
             in_order: true,
             now_ms: i64::try_from(node.now()).unwrap_or(i64::MAX),
@@ -204,15 +207,15 @@ impl QueryWords {
             bytes: REPLY_BYTES,
         };
         while !words.is_empty() {
-            if let Some(moment) = at(node, session, &mut words)? {
-                options.moment = Some(moment);
+            if let Some(named) = at(node, session, &mut words)? {
+                options.named = Some(named);
                 continue;
             }
             match words.keyword()?.as_str() {
                 "READABLE" => options.readable = Some(read_filter(session, words.next()?)?),
-                "PLAN" => options.plan = Some(CandidatePlan::decode(words.next()?)?),
+                "PLAN" => options.plan = Some(ScanPlan::decode(words.next()?)?),
                 "AFTER" => {
-                    options.after = Some(ScanPosition {
+                    options.after = Some(CandidatePosition {
                         entry: words.next()?.to_vec(),
                         document: words.next()?.to_vec(),
                     });
@@ -245,11 +248,11 @@ pub(super) fn query(
         Some(readable) => filter.and(readable),
         None => filter,
     };
-    let moment = match options.moment.take() {
-        Some(moment) => ReadMoment::Named(moment),
-        None => ReadMoment::Own(node.db.snapshot()),
+    let read_at = match options.named.take() {
+        Some(named) => QuerySnapshot::Named(named),
+        None => QuerySnapshot::Own(node.db.snapshot()),
     };
-    let snapshot = moment.snapshot();
+    let snapshot = read_at.snapshot();
     let plan = if let Some(plan) = options.plan.clone() {
         plan
     } else {
@@ -270,13 +273,13 @@ pub(super) fn query(
     });
     let scan = node.collections.candidates(number, &plan, after, snapshot);
     let part = ScannedPart::read(scan, &filter, &options)?;
-    let name = match moment {
-        ReadMoment::Named(moment) => Some(moment.name),
-        ReadMoment::Own(own) if part.position.is_some() => {
+    let name = match read_at {
+        QuerySnapshot::Named(named) => Some(named.name),
+        QuerySnapshot::Own(own) if part.position.is_some() => {
             let namespace = session.namespace()?.number;
-            Some(node.snapshots.keep(own, namespace).name)
+            Some(node.snapshots.register(own, namespace).name)
         }
-        ReadMoment::Own(_) => None,
+        QuerySnapshot::Own(_) => None,
     };
     write_plan(reply, &plan);
     part.write(reply, name.as_deref());
@@ -289,7 +292,7 @@ struct ScannedPart {
     rows: Vec<u8>,
     examined: usize,
     /// The position after which more may follow.
-    position: Option<ScanPosition>,
+    position: Option<CandidatePosition>,
 }
 
 impl ScannedPart {
@@ -340,7 +343,7 @@ impl ScannedPart {
 }
 
 /// Writes the first half of a reply.
-fn write_plan(reply: &mut ReplyWriter<'_>, plan: &CandidatePlan) {
+fn write_plan(reply: &mut ReplyWriter<'_>, plan: &ScanPlan) {
     reply.map(9);
     reply.text("plan");
     reply.bulk(&plan.encode());

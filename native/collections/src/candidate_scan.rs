@@ -18,12 +18,12 @@ use crate::format::{
     DOCUMENTS, DocumentHead, EntryForm, PREFIX_BYTES, decode_document, document_key, entry_bound,
     mark_bound, prefix, split_entry, unique_entry,
 };
-use crate::plan::CandidatePlan;
+use crate::plan::ScanPlan;
 use crate::store::Collections;
 
 /// A document as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredDocument {
+pub struct DocumentRecord {
     /// Version and times.
     pub head: DocumentHead,
     /// The sequence of the first write of its batch.
@@ -40,7 +40,7 @@ pub struct Candidate {
     /// The entry by which it was found.
     pub entry: Option<Vec<u8>>,
     /// The document.
-    pub document: StoredDocument,
+    pub document: DocumentRecord,
 }
 
 impl Candidate {
@@ -60,8 +60,8 @@ impl Candidate {
     }
 
     /// Its position in the scan.
-    pub fn position(&self) -> ScanPosition {
-        ScanPosition {
+    pub fn position(&self) -> CandidatePosition {
+        CandidatePosition {
             entry: self.entry.clone().unwrap_or_default(),
             document: self.key.clone(),
         }
@@ -71,7 +71,7 @@ impl Candidate {
 /// A position in a scan: an entry of an index, and a document's key. Scans of documents have no
 /// entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScanPosition {
+pub struct CandidatePosition {
     /// The entry.
     pub entry: Vec<u8>,
     /// The document's key.
@@ -92,9 +92,9 @@ pub struct CandidateScan<'a> {
     /// The scans of the current range: the documents, or the two forms of entries.
     scans: Vec<(EntryForm, Scan)>,
     /// Entries that are equal to the last one read, in the order of their documents.
-    equal: VecDeque<ScanPosition>,
+    equal: VecDeque<CandidatePosition>,
     /// Candidates up to this position are skipped.
-    after: ScanPosition,
+    after: CandidatePosition,
 }
 
 impl Collections {
@@ -104,7 +104,7 @@ impl Collections {
         collection: u64,
         key: &[u8],
         snapshot: Option<&DbSnapshot>,
-    ) -> Result<Option<StoredDocument>> {
+    ) -> Result<Option<DocumentRecord>> {
         let key = document_key(collection, key);
         let stored = self.db.get_with_sequence(&self.entries, &key, snapshot)?;
         let stored = stored.map(|(sequence, value)| document(sequence, &value));
@@ -117,8 +117,8 @@ impl Collections {
     pub fn candidates<'a>(
         &'a self,
         collection: u64,
-        plan: &CandidatePlan,
-        after: Option<ScanPosition>,
+        plan: &ScanPlan,
+        after: Option<CandidatePosition>,
         snapshot: &'a DbSnapshot,
     ) -> CandidateScan<'a> {
         let mut ranges: VecDeque<EncodedRange> = plan.ranges.clone().into();
@@ -134,7 +134,7 @@ impl Collections {
             ranges,
             scans: Vec::new(),
             equal: VecDeque::new(),
-            after: ScanPosition::default(),
+            after: CandidatePosition::default(),
         };
         if let Some(after) = after {
             scan.skip_to(after);
@@ -153,7 +153,7 @@ impl Iterator for CandidateScan<'_> {
 
 impl CandidateScan<'_> {
     /// Skips candidates up to a position.
-    fn skip_to(&mut self, after: ScanPosition) {
+    fn skip_to(&mut self, after: CandidatePosition) {
         let is_by_document = self.index == DOCUMENTS;
         let key = if is_by_document {
             &after.document
@@ -188,7 +188,7 @@ impl CandidateScan<'_> {
         if self.index == DOCUMENTS {
             return self.next_document();
         }
-        while let Some(ScanPosition { entry, document }) = self.next_entry()? {
+        while let Some(CandidatePosition { entry, document }) = self.next_entry()? {
             let (store, collection) = (self.store, self.collection);
             let stored = store.get(collection, &document, Some(self.snapshot))?;
             // The entries of a batch are visible with its documents.
@@ -282,7 +282,7 @@ impl CandidateScan<'_> {
         Ok(())
     }
 
-    fn next_entry(&mut self) -> Result<Option<ScanPosition>> {
+    fn next_entry(&mut self) -> Result<Option<CandidatePosition>> {
         loop {
             if let Some(next) = self.equal.pop_front() {
                 return Ok(Some(next));
@@ -329,7 +329,7 @@ impl CandidateScan<'_> {
                 }
                 let is_read = entry == self.after.entry && document <= self.after.document;
                 if !is_read {
-                    entries.push(ScanPosition { entry, document });
+                    entries.push(CandidatePosition { entry, document });
                 }
                 if is_backward {
                     scan.retreat()?;
@@ -369,9 +369,9 @@ fn entry_of(form: EntryForm, scan: &Scan) -> Result<(Vec<u8>, Vec<u8>)> {
     }
 }
 
-fn document(sequence: Sequence, value: &[u8]) -> Result<StoredDocument> {
+fn document(sequence: Sequence, value: &[u8]) -> Result<DocumentRecord> {
     let (head, body) = decode_document(value)?;
-    Ok(StoredDocument {
+    Ok(DocumentRecord {
         head,
         batch: sequence.saturating_sub(u64::from(head.ordinal)),
         body: body.to_vec(),

@@ -1,0 +1,380 @@
+"""Native collections: writes, definitions, queries and their continuation, isolation, kills."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import redis
+
+from rillbase_native import (
+    Expected,
+    Operation,
+    Operations,
+    Outcomes,
+    QueryError,
+    Value,
+    candidate_rows,
+    encode_write,
+    id_key,
+)
+from tests.own_storage_node import OwnStorageNode, token_of
+from tests.waiting import wait_until
+
+SYNCS = "rillbase_node_engine_log_syncs_total"
+AWAY = (redis.ConnectionError, redis.TimeoutError)
+BY_CODE = {"number": 1, "name": "by code", "fields": [["code", 1]], "unique": True, "ready": True}
+BY_PRICE = {"number": 2, "name": "by price", "fields": [["price", 1]], "ready": True}
+BINARY: dict[str, Any] = {"protocol": 3, "decode_responses": False}
+
+
+def execute(client: Any, *words: object) -> Any:
+    return client.execute_command(*words)
+
+
+def definition(version: int, *indexes: dict[str, Any], **other: object) -> str:
+    return json.dumps({"write_version": version, "indexes": list(indexes), **other})
+
+
+def value(plain: object) -> Value:
+    return Value.parse(json.dumps(plain).encode())
+
+
+def insert(**fields: object) -> Operation:
+    return Operation.insert(value(fields))
+
+
+def update(document_id: object, **operators: object) -> Operation:
+    return Operation.update(value(document_id), value({f"${k}": v for k, v in operators.items()}))
+
+
+def write(
+    client: redis.Redis,
+    name: str,
+    *operations: Operation,
+    version: int = 1,
+    expected: Expected | None = None,
+) -> Outcomes:
+    request = encode_write(
+        Operations(list(operations)), [("", 0, None)], atomic=False, expected=expected
+    )
+    return Outcomes.decode(execute(client, "RB.COL.WRITE", request, name, version))
+
+
+def read(client: redis.Redis, name: str, document_id: object) -> tuple[int, Any] | None:
+    """Return a document's version and body; None if it does not exist."""
+    key = id_key(value(document_id))
+    rows = candidate_rows(execute(client, "RB.COL.GET", name, 1, key))
+    return (rows[0][1], plain(rows[0][4])) if rows else None
+
+
+def plain(body: bytes) -> Any:
+    return json.loads(Value.from_bson(body).ejson())
+
+
+def query(
+    client: redis.Redis, name: str, conditions: object, sort: object, *options: object
+) -> dict[str, Any]:
+    words = (json.dumps(conditions), json.dumps(sort), *options)
+    reply = execute(client, "RB.COL.QUERY", name, 1, *words)
+    return {key.decode(): part for key, part in reply.items()}
+
+
+def ids(reply: dict[str, Any]) -> list[Any]:
+    return [plain(row[4])["_id"] for row in candidate_rows(reply["rows"])]
+
+
+@pytest.fixture(scope="module")
+def client(shared_node: OwnStorageNode) -> redis.Redis:
+    return shared_node.namespace("collections", **BINARY)
+
+
+@pytest.fixture
+def goods(client: redis.Redis, request: pytest.FixtureRequest) -> str:
+    """An empty collection."""
+    name = str(request.node.originalname)
+    execute(client, "RB.COL.DEFINE", name, definition(1, BY_PRICE))
+    return name
+
+
+def test_documents_are_inserted_changed_and_deleted_with_versions(
+    client: redis.Redis, goods: str
+) -> None:
+    write(client, goods, insert(_id="a", price=1))
+    changed = write(client, goods, update("a", inc={"price": 4}), update("b", inc={"price": 1}))
+
+    assert (changed.change(0).version, changed.change(0).created) == (2, False)
+    assert [(place, error.code) for place, error in changed.refusals()] == [(1, "not_found")]
+    assert read(client, goods, "a") == (2, {"_id": "a", "price": 5})
+    write(client, goods, Operation.delete(value("a")))
+    assert read(client, goods, "a") is None
+    again = write(client, goods, insert(_id="a"))
+    assert again.change(0).version == 4, "versions continue after a deletion"
+
+
+def test_a_precondition_decides_with_the_writes_before_it(client: redis.Redis, goods: str) -> None:
+    write(client, goods, insert(_id="a", n=1))
+    done = write(client, goods, update("a", inc={"n": 1}), expected=Expected([1]))
+    assert done.refusals() == []
+    late = write(client, goods, update("a", inc={"n": 1}), expected=Expected([1]))
+    assert [error.code for _, error in late.refusals()] == ["precondition_failed"]
+    assert read(client, goods, "a") == (2, {"_id": "a", "n": 2})
+
+
+def test_a_transaction_changes_several_collections_or_none(client: redis.Redis, goods: str) -> None:
+    other = f"{goods}-2"
+    execute(client, "RB.COL.DEFINE", other, definition(7))
+    write(client, other, insert(_id="taken"), version=7)
+
+    def transact(document_id: str) -> Outcomes:
+        operations = [
+            {"collection": "left", "insert": {"_id": document_id}},
+            {"collection": "right", "insert": {"_id": document_id}},
+        ]
+        body = json.dumps({"operations": operations}).encode()
+        parsed, atomic = Operations.parse(body, ndjson=False, max_operations=10, transaction=True)
+        targets = [("left", 1, None), ("right", 0, None)]
+        request = encode_write(parsed, targets, atomic=atomic)
+        return Outcomes.decode(execute(client, "RB.COL.WRITE", request, other, 7, goods, 1))
+
+    with pytest.raises(QueryError) as refused:
+        transact("taken")
+    assert (refused.value.code, refused.value.pointer) == ("duplicate_id", "/operations/1")
+    assert read(client, goods, "taken") is None
+    assert len(transact("free")) == 2
+    assert read(client, goods, "free") == (1, {"_id": "free"})
+
+
+def test_a_request_made_with_another_definition_is_rejected(
+    client: redis.Redis, goods: str
+) -> None:
+    write(client, goods, insert(_id="a", price="cheap"))
+    schema = {"properties": {"price": {"type": "number"}}}
+    execute(client, "RB.COL.DEFINE", goods, definition(2, BY_CODE, schema=schema))
+
+    for act in (
+        lambda: write(client, goods, insert(_id="b")),
+        lambda: read(client, goods, "a"),
+        lambda: query(client, goods, {}, []),
+    ):
+        with pytest.raises(redis.ResponseError, match=r"^STALE the installed .* version 2$"):
+            act()
+    violating = write(client, goods, insert(_id="b", price="cheap"), version=2)
+    assert [error.code for _, error in violating.refusals()] == ["invalid_document"]
+    execute(client, "RB.COL.DEFINE", goods, definition(1))
+    described = execute(client, "RB.COL.INFO", goods)
+    assert described[b"write_version"] == 2, "an older definition changes nothing"
+    assert (described[b"documents"], len(described[b"indexes"])) == (1, 1)
+
+
+def test_of_concurrent_writers_one_gets_a_unique_key(
+    shared_node: OwnStorageNode, client: redis.Redis, goods: str
+) -> None:
+    execute(client, "RB.COL.DEFINE", goods, definition(2, BY_CODE))
+
+    def take(writer: int) -> list[str]:
+        with shared_node.client("collections", token_of("collections"), **BINARY) as own:
+            results = [
+                write(own, goods, insert(_id=f"{writer}-{code}", code=code), version=2)
+                for code in range(50)
+            ]
+        return [error.code for result in results for _, error in result.refusals()]
+
+    with ThreadPoolExecutor(4) as pool:
+        refusals = [code for codes in pool.map(take, range(4)) for code in codes]
+
+    assert refusals == ["duplicate_key"] * 150
+    described = execute(client, "RB.COL.INFO", goods)
+    assert described[b"documents"] == 50
+
+
+def test_a_query_continues_at_its_snapshot(client: redis.Redis, goods: str) -> None:
+    documents = [insert(_id=n, price=n % 10) for n in range(60)]
+    write(client, goods, *documents)
+    conditions, sort = {"price": {"$gte": 5}}, [["price", -1]]
+    reply = query(client, goods, conditions, sort, "COUNT", 7, "DOCUMENTS", 7)
+    assert (reply["order"], reply["backward"], reply["entries"]) == (b"index", 1, 30)
+    shown = ids(reply)
+    write(client, goods, *[Operation.delete(value(n)) for n in range(60)])
+
+    while reply["after"] is not None:
+        more = ("PLAN", reply["plan"], "AFTER", *reply["after"], "AT", reply["snapshot"])
+        reply = query(client, goods, conditions, sort, *more, "COUNT", 7)
+        shown += ids(reply)
+
+    expected = sorted((n for n in range(60) if n % 10 >= 5), key=lambda n: (-(n % 10), n))
+    assert shown == expected
+    assert ids(query(client, goods, conditions, sort)) == []
+
+
+def test_a_long_scan_is_divided_and_counts_what_it_examined(
+    client: redis.Redis, goods: str
+) -> None:
+    for start in range(0, 12_000, 2_000):
+        write(client, goods, *[insert(_id=n, odd=n % 2) for n in range(start, start + 2_000)])
+    options: tuple[object, ...] = ()
+    replies, examined = 0, 0
+    while True:
+        reply = query(client, goods, {"odd": 2}, [], *options)
+        replies, examined = replies + 1, examined + reply["examined"]
+        assert ids(reply) == []
+        if reply["after"] is None:
+            break
+        options = ("PLAN", reply["plan"], "AFTER", *reply["after"], "AT", reply["snapshot"])
+    assert examined == 12_000
+    assert replies >= 2, "no reply examines more than 10,000"
+
+
+def test_documents_that_cannot_be_evaluated_are_returned(client: redis.Redis, goods: str) -> None:
+    write(client, goods, insert(_id="zero", n=0), insert(_id="two", n=2), insert(_id="one", n=1))
+    divided = {"$expr": {"$eq": [{"$divide": [2, "$n"]}, 2]}}
+    assert ids(query(client, goods, divided, [])) == ["one", "zero"]
+
+
+def test_what_a_caller_may_read_narrows_a_query(client: redis.Redis, goods: str) -> None:
+    write(client, goods, *[insert(_id=n, price=n, owner=n % 2) for n in range(10)])
+    readable = ("READABLE", json.dumps({"owner": 1}))
+    assert ids(query(client, goods, {"price": {"$lt": 6}}, [], *readable)) == [1, 3, 5]
+
+
+def test_a_namespace_reads_only_its_own_collections(
+    shared_node: OwnStorageNode, client: redis.Redis, goods: str
+) -> None:
+    write(client, goods, insert(_id="a"))
+    with shared_node.namespace("strangers", **BINARY) as other:
+        with pytest.raises(redis.ResponseError, match="NO_COLLECTION"):
+            read(other, goods, "a")
+        execute(other, "RB.COL.DEFINE", goods, definition(1))
+        assert read(other, goods, "a") is None
+        assert execute(other, "RB.COL.DROP", goods) == 1
+    assert read(client, goods, "a") is not None
+    assert execute(client, "RB.COL.DROP", goods) == 1
+    assert execute(client, "RB.COL.DROP", goods) == 0
+    execute(client, "RB.COL.DEFINE", goods, definition(1))
+    assert ids(query(client, goods, {}, [])) == []
+
+
+def test_malformed_requests_are_rejected(client: redis.Redis, goods: str) -> None:
+    operations = Operations([insert(_id="a", text="b"), update("a", set={"n": 1})])
+    request = encode_write(operations, [("", 0, None)], atomic=True, expected=Expected([1, 2]))
+    for length in range(len(request)):
+        with pytest.raises(redis.ResponseError, match="the request is malformed"):
+            execute(client, "RB.COL.WRITE", request[:length], goods, 1)
+    of_another = encode_write(operations, [("", 5, None)], atomic=True)
+    with pytest.raises(redis.ResponseError, match="NO_COLLECTION"):
+        execute(client, "RB.COL.WRITE", of_another, goods, 1)
+    for bad in ('{"indexes": 5}', "{}", '{"write_version": 1, "indexes": [{"number": 0}]}', "["):
+        with pytest.raises(redis.ResponseError):
+            execute(client, "RB.COL.DEFINE", goods, bad)
+    for options in (("PLAN", b"\xff"), ("AFTER", "a"), ("COUNT", "many"), ("AT", "now"), ("X",)):
+        with pytest.raises(redis.ResponseError):
+            query(client, goods, {}, [], *options)
+    assert read(client, goods, "a") is None
+
+
+def test_a_plan_of_a_caller_reads_only_the_collection(client: redis.Redis, goods: str) -> None:
+    write(client, goods, insert(_id="own", price=1))
+    secret = f"{goods}-2"
+    execute(client, "RB.COL.DEFINE", secret, definition(1, BY_CODE, BY_PRICE))
+    write(client, secret, insert(_id="secret", code=2, price=1))
+    for index in (0, 1, 2, 3, 2**32 - 1):
+        number = bytearray()
+        rest = index
+        while rest >= 128:
+            number.append(rest % 128 + 128)
+            rest //= 128
+        number.append(rest)
+        for order in range(3):
+            for backward in range(2):
+                plan = bytes([*number, order, backward, 0, 1, 0, 0])
+                reply = query(client, goods, {}, [], "PLAN", plan)
+                assert ids(reply) in ([], ["own"])
+
+
+def test_writes_that_arrive_together_take_one_sync(node: OwnStorageNode) -> None:
+    client = node.namespace("together", **BINARY)
+    for number in range(20):
+        execute(client, "RB.COL.DEFINE", f"c{number}", definition(1))
+    syncs = node.metric(SYNCS)
+    pipeline = client.pipeline(transaction=False)
+    request = encode_write(Operations([insert(n=1)]), [("", 0, None)], atomic=True)
+    for number in range(20):
+        execute(pipeline, "RB.COL.WRITE", request, f"c{number}", 1)
+    execute(pipeline, "RB.KV.SET", "key", "value")
+    replies = pipeline.execute(raise_on_error=False)
+    assert [len(Outcomes.decode(reply)) for reply in replies[:-1]] == [1] * 20
+    assert node.metric(SYNCS) - syncs == 1
+
+
+class Mover:
+    """Moves amounts between the documents of two collections, and counts what was acknowledged."""
+
+    def __init__(self, node: OwnStorageNode, number: int) -> None:
+        self._node, self._number = node, number
+        self.acknowledged = 0
+
+    def run(self, may_end: Callable[[], bool]) -> None:
+        operations = [
+            {"collection": "left", "update": {"id": "sum", "update": {"$inc": {"n": -1}}}},
+            {"collection": "right", "update": {"id": "sum", "update": {"$inc": {"n": 1}}}},
+        ]
+        body = json.dumps({"operations": operations}).encode()
+        parsed, _ = Operations.parse(body, ndjson=False, max_operations=10, transaction=True)
+        targets = [("left", 0, None), ("right", 1, None)]
+        moving = encode_write(parsed, targets, atomic=True)
+        with self._node.client("crash", token_of("crash"), **BINARY) as client:
+            while not may_end():
+                mark = insert(_id=f"{self._number}-{self.acknowledged}")
+                try:
+                    Outcomes.decode(
+                        execute(client, "RB.COL.WRITE", moving, "left", 1, "right", 1)
+                    ).change(1)
+                    marked = write(client, "marks", mark)
+                except AWAY:
+                    continue
+                # An insert that was written before its reply was lost is repeated.
+                if all(error.code == "duplicate_id" for _, error in marked.refusals()):
+                    self.acknowledged += 1
+
+
+def test_acknowledged_writes_survive_kills_and_transactions_are_whole(
+    node: OwnStorageNode,
+) -> None:
+    client = node.namespace("crash", **BINARY)
+    for name in ("left", "right", "marks"):
+        execute(client, "RB.COL.DEFINE", name, definition(1))
+    for name in ("left", "right"):
+        write(client, name, insert(_id="sum", n=0))
+    movers, end = [Mover(node, number) for number in range(3)], threading.Event()
+    threads = [threading.Thread(target=mover.run, args=(end.is_set,)) for mover in movers]
+    for thread in threads:
+        thread.start()
+
+    def acknowledged() -> int:
+        return sum(mover.acknowledged for mover in movers)
+
+    try:
+        for _ in range(3):
+            before = acknowledged()
+            wait_until(lambda: acknowledged() >= before + 20, what="writes between kills")  # noqa: B023
+            node.kill()
+            node.start()
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+    with node.client("crash", token_of("crash"), **BINARY) as client:
+        left, right = read(client, "left", "sum"), read(client, "right", "sum")
+        assert left is not None
+        assert right is not None
+        assert left[1]["n"] == -right[1]["n"] <= -acknowledged()
+        assert left[0] == right[0] == right[1]["n"] + 1, "each change has a version"
+        for mover in movers:
+            for number in range(mover.acknowledged):
+                assert read(client, "marks", f"{mover._number}-{number}") is not None
+        counts = execute(client, "RB.COL.INFO", "marks")
+        assert counts[b"documents"] >= acknowledged()
