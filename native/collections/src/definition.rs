@@ -1,4 +1,4 @@
-//! What a node stores about a collection.
+//! The definition of a collection, as a node stores it.
 
 use std::sync::Arc;
 
@@ -47,10 +47,6 @@ impl NativeIndex {
     }
 }
 
-/// The maximum number of indexes of a collection, and of fields of an index.
-const MAX_INDEXES: usize = 1_000;
-const MAX_FIELDS: usize = 32;
-
 /// The definition of a collection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NativeDefinition {
@@ -70,51 +66,6 @@ impl NativeDefinition {
     /// An index by its number.
     pub fn index(&self, number: u32) -> Option<&NativeIndex> {
         self.indexes.iter().find(|index| index.number == number)
-    }
-
-    /// Reads a definition as a server writes it: `{write_version, rules_version, schema, limits:
-    /// {array_elements, values}, indexes: [{number, name, fields: [[path, direction], …], unique,
-    /// ready}, …]}`. A schema, limits and indexes are optional.
-    pub fn parse(document: Document<'_>) -> Result<Self> {
-        let mut definition = Self::default();
-        for (name, value) in document.iter() {
-            match name {
-                "write_version" => definition.write_version = natural(name, value)?,
-                "rules_version" => definition.rules_version = natural(name, value)?,
-                "schema" => {
-                    definition.schema = match value {
-                        ValueRef::Null => None,
-                        ValueRef::Document(schema) => Some(schema.as_bytes().to_vec()),
-                        _ => return Err(invalid("schema", "an object")),
-                    }
-                }
-                "limits" => definition.limits = limits(value)?,
-                "indexes" => {
-                    let ValueRef::Array(indexes) = value else {
-                        return Err(invalid("indexes", "an array"));
-                    };
-                    definition.indexes = indexes.iter().map(index).collect::<Result<_>>()?;
-                }
-                _ => return Err(unknown(name)),
-            }
-        }
-        definition.check()?;
-        Ok(definition)
-    }
-
-    fn check(&self) -> Result<()> {
-        if self.write_version == 0 {
-            return Err(invalid("write_version", "a number from 1"));
-        }
-        if self.indexes.len() > MAX_INDEXES {
-            return Err(invalid("indexes", "at most 1,000 indexes"));
-        }
-        let mut numbers: Vec<u32> = self.indexes.iter().map(|index| index.number).collect();
-        numbers.sort_unstable();
-        if numbers.first() == Some(&0) || !numbers.is_sorted_by(|one, other| one < other) {
-            return Err(invalid("indexes", "numbers from 1, each once"));
-        }
-        Ok(())
     }
 
     pub(crate) fn compile(&self, collection: u64) -> Result<Arc<CollectionDefinition>> {
@@ -204,87 +155,6 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
     })
 }
 
-fn limits(value: ValueRef<'_>) -> Result<DocumentLimits> {
-    let ValueRef::Document(fields) = value else {
-        return Err(invalid("limits", "an object"));
-    };
-    let mut limits = DocumentLimits::default();
-    for (name, value) in fields.iter() {
-        let limit = match name {
-            "array_elements" => &mut limits.array_elements,
-            "values" => &mut limits.values,
-            _ => return Err(unknown(name)),
-        };
-        *limit = usize::try_from(natural(name, value)?).unwrap_or(usize::MAX);
-    }
-    Ok(limits)
-}
-
-fn index(value: ValueRef<'_>) -> Result<NativeIndex> {
-    let ValueRef::Document(fields) = value else {
-        return Err(invalid("indexes", "an array of objects"));
-    };
-    let mut index = NativeIndex {
-        number: 0,
-        name: String::new(),
-        fields: Vec::new(),
-        is_unique: false,
-        is_ready: false,
-    };
-    for (name, value) in fields.iter() {
-        match (name, value) {
-            ("number", _) => {
-                let number = u32::try_from(natural(name, value)?);
-                index.number = number.map_err(|_| invalid(name, "a number of 32 bits"))?;
-            }
-            ("name", ValueRef::String(text)) => text.clone_into(&mut index.name),
-            ("unique", ValueRef::Bool(is_unique)) => index.is_unique = is_unique,
-            ("ready", ValueRef::Bool(is_ready)) => index.is_ready = is_ready,
-            ("fields", ValueRef::Array(fields)) => {
-                index.fields = fields.iter().map(field).collect::<Result<_>>()?;
-            }
-            ("name", _) => return Err(invalid(name, "a string")),
-            ("unique" | "ready", _) => return Err(invalid(name, "true or false")),
-            ("fields", _) => return Err(invalid(name, "an array")),
-            _ => return Err(unknown(name)),
-        }
-    }
-    if (1..=MAX_FIELDS).contains(&index.fields.len()) {
-        return Ok(index);
-    }
-    Err(invalid("fields", "1 to 32 fields"))
-}
-
-fn field(value: ValueRef<'_>) -> Result<(String, i32)> {
-    let mut parts = match value {
-        ValueRef::Array(parts) => parts.iter(),
-        _ => return Err(invalid("fields", "pairs of a path and a direction")),
-    };
-    match (parts.next(), parts.next(), parts.next()) {
-        (Some(ValueRef::String(path)), Some(ValueRef::Int32(direction @ (1 | -1))), None) => {
-            Ok((path.to_owned(), direction))
-        }
-        _ => Err(invalid("fields", "pairs of a path, and 1 or -1")),
-    }
-}
-
-fn natural(name: &str, value: ValueRef<'_>) -> Result<u64> {
-    let number = match value {
-        ValueRef::Int32(number) => u64::try_from(number).ok(),
-        ValueRef::Int64(number) => u64::try_from(number).ok(),
-        _ => None,
-    };
-    number.ok_or_else(|| invalid(name, "a natural number"))
-}
-
-fn invalid(name: &str, expected: &str) -> Error {
-    Error::Definition(format!("{name}: expected {expected}"))
-}
-
-fn unknown(name: &str) -> Error {
-    Error::Definition(format!("{name:?} is not a part of a definition"))
-}
-
 /// The number of an index among those of all collections.
 pub(crate) fn number_in_database((collection, index): (u64, u32)) -> i64 {
     // Collections have numbers of 31 bits: see `Collections::define`.
@@ -299,65 +169,7 @@ pub(crate) fn number_in_collection(number: i64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use rillbase_query::ejson::parse_document;
-
     use super::*;
-
-    fn parse(text: &str) -> Result<NativeDefinition> {
-        NativeDefinition::parse(parse_document(text.as_bytes()).unwrap().as_ref())
-    }
-
-    #[test]
-    fn a_definition_is_read_as_a_server_writes_it() {
-        let text = r#"{
-            "write_version": 7, "rules_version": 3, "schema": {"type": "object"},
-            "limits": {"array_elements": 100, "values": 1000},
-            "indexes": [{"number": 2, "name": "by price", "fields": [["shop", 1], ["price", -1]],
-                         "unique": true, "ready": false}]
-        }"#;
-        let definition = parse(text).unwrap();
-        assert!(definition.schema.is_some());
-        let index = definition.index(2).unwrap();
-        assert_eq!(index.fields, [("shop".into(), 1), ("price".into(), -1)]);
-        assert!(index.is_unique && !index.is_ready);
-        assert_eq!((definition.write_version, definition.rules_version), (7, 3));
-        assert_eq!(definition.limits.values, 1_000);
-        assert!(definition.compile(1).is_ok());
-    }
-
-    #[test]
-    fn an_invalid_definition_is_rejected_by_the_name_of_its_part() {
-        for (text, part) in [
-            ("{}", "write_version"),
-            (r#"{"write_version": -1}"#, "write_version"),
-            (r#"{"write_version": 1, "schema": 5}"#, "schema"),
-            (
-                r#"{"write_version": 1, "limits": {"values": "many"}}"#,
-                "values",
-            ),
-            (r#"{"write_version": 1, "sort": 1}"#, "sort"),
-            (
-                r#"{"write_version": 1, "indexes": [{"number": 1}]}"#,
-                "fields",
-            ),
-            (
-                r#"{"write_version": 1, "indexes": [{"fields": [["a", 1]]}]}"#,
-                "indexes",
-            ),
-            (
-                r#"{"write_version": 1, "indexes": [{"number": 1, "fields": [["a", 2]]}]}"#,
-                "fields",
-            ),
-            (
-                r#"{"write_version": 1, "indexes": [{"number": 1, "fields": [["a", 1]]},
-                                                    {"number": 1, "fields": [["b", 1]]}]}"#,
-                "indexes",
-            ),
-        ] {
-            let error = parse(text).unwrap_err().to_string();
-            assert!(error.contains(part), "{text}: {error}");
-        }
-    }
 
     #[test]
     fn a_definition_round_trips_and_a_cut_one_is_malformed() {

@@ -3,10 +3,12 @@
 //! A write is decided by the crate of documents: this crate finds the rows that it
 //! needs and stores what it changes. In the order in which data flows:
 //!
-//! - `definition.rs` — what is stored about a collection: its versions, schema and indexes.
+//! - `declaration.rs` — a collection as a server declares it; `definition.rs` — as it is stored: its versions,
+//!   schema and indexes.
 //! - `write.rs` — the commit queue: writes of a collection are decided one group after another and
 //!   become visible before the next group starts, so that none is retried and a unique key has one
 //!   owner. [`StagedCollectionWrites`] is a part of the engine's groups, which share one sync.
+//! - `decision.rs` — reads the rows of a group, decides its writes, and makes its batch.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
 //! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and candidates.
 //!   Their reader decides which of them match.
@@ -22,6 +24,8 @@
 
 mod candidate_scan;
 mod counters;
+mod decision;
+mod declaration;
 mod definition;
 mod error;
 mod format;

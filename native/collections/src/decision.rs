@@ -1,0 +1,358 @@
+//! Decides the writes of a group: reads their rows, applies them in memory, and makes one batch of
+//! the changes.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use rillbase_documents::changes::{ChangedDocument, GroupChanges};
+use rillbase_documents::columns::row_us;
+use rillbase_documents::entry::IndexEntry;
+use rillbase_documents::plan::{WriteCollection, WritePlan, WriteRequest};
+use rillbase_documents::stage::{LockedRow, LockedRows};
+use rillbase_documents::unique::{OwnedKey, OwnedKeys, RequestedKey};
+use rillbase_engine::{Millis, WriteBatch};
+use rillbase_query::bson::Document;
+
+use crate::counters::encode_pair;
+use crate::definition::{number_in_collection, number_in_database};
+use crate::error::{Error, Result};
+use crate::format::{
+    DocumentHead, EntryForm, decode_document, document_key, encode_document, entry_key,
+};
+use crate::store::{Collections, InstalledCollection, VersionFloor};
+use crate::write::{CollectionWrite, WriteOutcome};
+
+/// How long the version of a deleted document is stored with its key.
+const TOMBSTONE_MS: Millis = 24 * 3_600_000;
+
+/// The collections of a group, and the writes that can be decided.
+struct PlannedGroup {
+    installed: Vec<Arc<InstalledCollection>>,
+    plan: WritePlan,
+    /// By write: why it cannot be decided.
+    failures: Vec<Option<Error>>,
+}
+
+/// What a group is decided with.
+struct GroupRows {
+    locked: LockedRows,
+    floors: Vec<VersionFloor>,
+    now: Millis,
+}
+
+impl Collections {
+    /// The batch of a group, unless it changes nothing, and the outcomes of its writes.
+    pub(crate) fn decide(
+        &self,
+        writes: Vec<CollectionWrite>,
+    ) -> Result<(Option<WriteBatch>, Vec<WriteOutcome>)> {
+        let group = self.planned(writes);
+        let rows = self.rows(&group)?;
+        let changes = self.changes(&group, &rows.locked)?;
+        let batch = self.batch(&group, &rows, &changes);
+        let mut decided = changes.results.into_iter();
+        let outcomes = group.failures.into_iter().map(|failure| match failure {
+            Some(failure) => Err(failure),
+            None => decided
+                .next()
+                .flatten()
+                .ok_or(Error::Malformed("the outcome of a write")),
+        });
+        let outcomes = outcomes.collect();
+        Ok(((!batch.is_empty()).then_some(batch), outcomes))
+    }
+
+    fn planned(&self, writes: Vec<CollectionWrite>) -> PlannedGroup {
+        let named = writes.iter().flat_map(|write| &write.collections);
+        let numbers: BTreeSet<u64> = named.map(|collection| collection.number).collect();
+        let installed: Vec<Arc<InstalledCollection>> = numbers
+            .into_iter()
+            .filter_map(|number| self.installed(number).ok())
+            .collect();
+        let (mut requests, mut failures) = (Vec::new(), Vec::new());
+        for write in writes {
+            let request = for_group(write, &installed);
+            failures.push(request.as_ref().err().cloned());
+            requests.extend(request);
+        }
+        let collections = installed.iter().map(|collection| WriteCollection {
+            id: id_of(collection.number),
+            definition: collection.compiled.clone(),
+        });
+        PlannedGroup {
+            plan: WritePlan {
+                collections: collections.collect(),
+                writes: requests,
+            },
+            installed,
+            failures,
+        }
+    }
+
+    /// The rows that a group may affect.
+    fn rows(&self, group: &PlannedGroup) -> Result<GroupRows> {
+        let now = self.db.now();
+        let (mut all, mut floors) = (Vec::new(), Vec::new());
+        for (position, collection) in group.installed.iter().enumerate() {
+            let documents = group.plan.keys(position, true);
+            all.push(self.rows_of(collection.number, documents)?);
+            floors.push(self.floor(collection.number, now)?);
+        }
+        let locked = LockedRows {
+            rows: all,
+            floors: floors.iter().map(|floor| floor.version).collect(),
+            now_ms: i64::try_from(now).unwrap_or(i64::MAX),
+        };
+        Ok(GroupRows {
+            locked,
+            floors,
+            now,
+        })
+    }
+
+    fn rows_of(
+        &self,
+        collection: u64,
+        documents: Vec<&[u8]>,
+    ) -> Result<HashMap<Vec<u8>, LockedRow>> {
+        let keys = documents
+            .iter()
+            .map(|document| document_key(collection, document));
+        let keys: Vec<Vec<u8>> = keys.collect();
+        let keys = keys.iter().map(Vec::as_slice);
+        let stored = self.db.multi_get(&self.entries, keys, None)?;
+        let mut rows = HashMap::new();
+        for (document, value) in documents.into_iter().zip(stored) {
+            if let Some(value) = value {
+                let (head, body) = decode_document(&value)?;
+                let row = LockedRow {
+                    version: head.version,
+                    body: (!head.is_tombstone).then(|| body.to_vec()),
+                    created_us: row_us(head.created_ms),
+                };
+                rows.insert(document.to_vec(), row);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Decides a group. If documents would get keys of unique indexes that others have, it is
+    /// decided again with these, until no further ones are found.
+    fn changes(&self, group: &PlannedGroup, locked: &LockedRows) -> Result<GroupChanges> {
+        let mut names = HashMap::new();
+        for collection in &group.installed {
+            let indexes = collection.definition.indexes.iter();
+            for index in indexes.filter(|index| index.is_unique) {
+                let number = number_in_database((collection.number, index.number));
+                names.insert(number, index.name.clone());
+            }
+        }
+        if names.is_empty() {
+            return Ok(group.plan.apply(locked, &[], None));
+        }
+        let mut owned = OwnedKeys {
+            names,
+            keys: Vec::new(),
+        };
+        let mut looked_up = HashSet::new();
+        loop {
+            let changes = group.plan.apply(locked, &[], Some(&owned));
+            let mut is_disputed = false;
+            for requested in &changes.requested {
+                if looked_up.insert((requested.index, requested.key.clone())) {
+                    let key = self.owned_key(group, locked.now_ms, requested)?;
+                    let is_other = |key: &OwnedKey| key.document != requested.document;
+                    is_disputed |= key.as_ref().is_some_and(is_other);
+                    owned.keys.extend(key);
+                }
+            }
+            if !is_disputed {
+                return Ok(changes);
+            }
+        }
+    }
+
+    /// A key of a unique index with the document that has it.
+    fn owned_key(
+        &self,
+        group: &PlannedGroup,
+        now_ms: i64,
+        requested: &RequestedKey,
+    ) -> Result<Option<OwnedKey>> {
+        let Some(collection) = group.installed.get(requested.collection) else {
+            return Ok(None);
+        };
+        let place = (collection.number, number_in_collection(requested.index));
+        let key = entry_key(place, EntryForm::Unique, &requested.key, &[]);
+        let Some(document) = self.db.get(&self.entries, &key)? else {
+            return Ok(None);
+        };
+        let key = document_key(collection.number, &document);
+        let hidden_from = match self.db.get(&self.entries, &key)? {
+            None => Vec::new(),
+            Some(value) => {
+                let body = Document::trusted(decode_document(&value)?.1);
+                let position = requested.collection;
+                group.plan.hidden_from(position, body, now_ms)
+            }
+        };
+        Ok(Some(OwnedKey {
+            index: requested.index,
+            key: requested.key.clone(),
+            collection: requested.collection,
+            document: document.to_vec(),
+            hidden_from,
+        }))
+    }
+
+    /// The batch of a group's changes. Entries are removed before others are added: a document may
+    /// take a key that another one of the group gives up.
+    fn batch(&self, group: &PlannedGroup, rows: &GroupRows, changes: &GroupChanges) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        let by_collection = || group.installed.iter().zip(&changes.documents);
+        for (collection, documents) in by_collection() {
+            for changed in documents {
+                for entry in changed.removed() {
+                    if let Some((key, _)) = collection.entry(changed, entry) {
+                        batch.delete(&self.entries, &key);
+                    }
+                }
+            }
+        }
+        for (collection, documents) in by_collection() {
+            for changed in documents {
+                for entry in changed.added() {
+                    if let Some((key, value)) = collection.entry(changed, entry) {
+                        batch.put(&self.entries, &key, &value);
+                    }
+                }
+            }
+        }
+        let is_atomic = has_atomic(&group.plan, changes);
+        for (position, (collection, documents)) in by_collection().enumerate() {
+            if documents.is_empty() {
+                continue;
+            }
+            let number = collection.number;
+            let size = rows.locked.rows.get(position);
+            let size = size.map_or((0, 0), |rows| size_change(rows, documents));
+            if size != (0, 0) {
+                batch.merge(&self.counts, &number.to_be_bytes(), &encode_pair(size));
+            }
+            if let Some(floor) = rows.floors.get(position) {
+                self.merge_floors(&mut batch, number, (*floor, rows.now));
+            }
+            for changed in documents {
+                let head = DocumentHead {
+                    is_atomic,
+                    rules_version: collection.definition.rules_version,
+                    created_ms: changes.created_ms(changed),
+                    updated_ms: changes.now_ms,
+                    ..DocumentHead::default()
+                };
+                self.put_document(&mut batch, number, changed, (head, rows.now));
+            }
+        }
+        batch
+    }
+
+    fn put_document(
+        &self,
+        batch: &mut WriteBatch,
+        collection: u64,
+        changed: &ChangedDocument,
+        (head, now): (DocumentHead, Millis),
+    ) {
+        let head = DocumentHead {
+            is_tombstone: changed.body.is_none(),
+            version: changed.version,
+            ordinal: u32::try_from(batch.len()).unwrap_or(u32::MAX),
+            ..head
+        };
+        let key = document_key(collection, &changed.key);
+        if let Some(body) = &changed.body {
+            let value = encode_document(&head, body.as_bytes());
+            batch.put(&self.entries, &key, &value);
+        } else {
+            let id = changed.deleted_id.as_deref().unwrap_or_default();
+            let value = encode_document(&head, id);
+            let expiry = now.saturating_add(TOMBSTONE_MS);
+            batch.put_expiring(&self.entries, &key, &value, expiry);
+            self.raise_floor(batch, collection, (changed.version, expiry));
+        }
+    }
+}
+
+impl InstalledCollection {
+    /// The key and value of an entry.
+    fn entry(&self, changed: &ChangedDocument, entry: &IndexEntry) -> Option<(Vec<u8>, Vec<u8>)> {
+        let number = number_in_collection(entry.index);
+        let form = self.definition.index(number)?.form(entry.enforced);
+        let key = entry_key((self.number, number), form, &entry.key, &changed.key);
+        let value = match form {
+            EntryForm::Unique => changed.key.clone(),
+            EntryForm::Composite => vec![u8::from(entry.ordering)],
+        };
+        Some((key, value))
+    }
+}
+
+/// A write's request with targets that refer to the collections of its group. Fails if one of its
+/// collections does not exist, or has another definition than that with which it was made.
+fn for_group(
+    write: CollectionWrite,
+    installed: &[Arc<InstalledCollection>],
+) -> Result<WriteRequest> {
+    let mut positions = Vec::with_capacity(write.collections.len());
+    for collection in &write.collections {
+        let position = installed
+            .binary_search_by_key(&collection.number, |installed| installed.number)
+            .map_err(|_| Error::NoCollection)?;
+        let version = installed
+            .get(position)
+            .map_or(0, |installed| installed.definition.write_version);
+        if version != collection.write_version {
+            return Err(Error::Stale { installed: version });
+        }
+        positions.push(position);
+    }
+    let mut request = write.request;
+    for target in &mut request.targets {
+        let position = positions.get(target.collection);
+        target.collection = *position.ok_or(Error::NoCollection)?;
+    }
+    Ok(request)
+}
+
+/// Whether a write changed several documents as one. Then the others of its group, which become
+/// visible at the same time, are counted to them.
+fn has_atomic(plan: &WritePlan, changes: &GroupChanges) -> bool {
+    let mut writes = plan.writes.iter().zip(&changes.results);
+    writes.any(|(write, result)| {
+        let is_done = matches!(result, Some(Ok(_)));
+        is_done && write.atomic && write.operations.as_slice().len() > 1
+    })
+}
+
+/// By how many documents and bytes a collection grows.
+fn size_change(rows: &HashMap<Vec<u8>, LockedRow>, documents: &[ChangedDocument]) -> (i64, i64) {
+    let length =
+        |body: Option<usize>| body.map_or(0, |length| i64::try_from(length).unwrap_or(i64::MAX));
+    documents.iter().fold((0, 0), |size, changed| {
+        let row = rows.get(&changed.key);
+        let before = row.and_then(|row| row.body.as_ref()).map(Vec::len);
+        let after = changed.body.as_ref().map(|body| body.as_bytes().len());
+        (
+            size.0 + i64::from(after.is_some()) - i64::from(before.is_some()),
+            size.1 + length(after) - length(before),
+        )
+    })
+}
+
+/// The collection's number as an id.
+fn id_of(number: u64) -> [u8; 16] {
+    let mut id = [0; 16];
+    let (_, tail) = id.split_at_mut(8);
+    tail.copy_from_slice(&number.to_be_bytes());
+    id
+}
