@@ -13,16 +13,15 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def _datasets_of_earlier_tests_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+def _datasets_of_earlier_tests_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A coordinator sweeps all datasets when it starts; those of earlier tests take seconds."""
     from analytics.models import Dataset
-    from analytics.pipeline import housekeeping
+    from analytics.pipeline import collector, housekeeping
 
     earlier = set(Dataset.unscoped.using("relay").values_list("pk", flat=True))
-    complete = housekeeping.sweep
 
     def sweep(authority: Authority, dataset_id: UUID) -> int:
-        return 0 if dataset_id in earlier else complete(authority, dataset_id)
+        return 0 if dataset_id in earlier else collector.sweep(authority, dataset_id)
 
     monkeypatch.setattr(housekeeping, "sweep", sweep)
 
