@@ -36,8 +36,9 @@ def running_server() -> Iterator[str]:
     from tenants import error_log, usage
     from tenants.request_log import recorder
 
-    for written in (error_log._log, recorder._log, usage._meter):
-        written._ticker._interval_s = WRITE_S
+    logs = (error_log._log, recorder._log, usage._meter)
+    for log in logs:
+        log._ticker._interval_s = WRITE_S
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     config = uvicorn.Config(
@@ -61,3 +62,6 @@ def running_server() -> Iterator[str]:
         server.should_exit = True
         thread.join()
         listener.close()
+        # Their threads may write no more once the database is closed to tests.
+        for log in logs:
+            log.stop()

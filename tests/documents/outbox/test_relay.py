@@ -18,7 +18,7 @@ from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
-def _writes_of_earlier_tests_are_gone(postgres_url: str) -> None:
+def _outbox_is_empty(postgres_url: str) -> None:
     """A relay publishes all writes of the last minute into an empty Valkey."""
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute("TRUNCATE documents_outbox, documents_outboxmark")
