@@ -59,6 +59,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests: the last of them would keep one process busy at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/e2e/"))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     servers = session.config.stash.get(_SERVERS, None)

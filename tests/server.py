@@ -24,12 +24,21 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
 
 
+#: How often the server writes its logs and counts usage, for which tests would wait for seconds.
+WRITE_S = 0.25
+
+
 @contextmanager
 def running_server() -> Iterator[str]:
     """Serve on a free port of the loopback interface until the block ends."""
     from rillbase_server.asgi import application
     from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
+    from tenants import error_log, usage
+    from tenants.request_log import recorder
 
+    logs = (error_log._log, recorder._log, usage._meter)
+    for log in logs:
+        log._ticker._interval_s = WRITE_S
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     config = uvicorn.Config(
@@ -53,3 +62,6 @@ def running_server() -> Iterator[str]:
         server.should_exit = True
         thread.join()
         listener.close()
+        # Their threads may write no more once the database is closed to tests.
+        for log in logs:
+            log.stop()

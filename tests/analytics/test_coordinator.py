@@ -17,6 +17,7 @@ import pytest
 from analytics.definitions.removal import remove_files
 from analytics.locations import namespace_of
 from analytics.models import Dataset, Run
+from analytics.pipeline import coordinator as coordinators
 from analytics.pipeline import idle_pipeline, ledger
 from analytics.pipeline.catalogue import open_catalogue
 from analytics.pipeline.collector import collect, sweep
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 def everything_is_due(settings_environment: pytest.MonkeyPatch) -> None:
     settings_environment.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "0")
     settings_environment.setenv("RILLBASE_ANALYTICS_AUTHORITY_AGE_S", "0")
+    settings_environment.setattr(coordinators, "PAUSE_S", 0.2)
 
 
 @contextmanager

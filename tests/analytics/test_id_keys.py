@@ -122,7 +122,7 @@ def check(web: DatasetClient, states: list[Model], rng: random.Random, **asked: 
     assert by_key("links", answer["rows"]) == [row for row in rows if row["to"] == one]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_every_key_keeps_its_only_id_whatever_is_killed(web: DatasetClient, seed: int) -> None:
     rng = random.Random(seed)
     states, workers = [Model()], pipeline_steps.Failing(rng, 0.2)

@@ -106,7 +106,7 @@ def test_what_does_not_fit_into_memory_reaches_views_in_parts(
         assert [row["id"] for row in rows] == sorted(i for i, c in customers.items() if c == name)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_every_freshness_is_answered_from_the_stages_that_exist(
     shop: DatasetClient, seed: int
 ) -> None:
@@ -190,11 +190,12 @@ def test_an_unreadable_file_stops_its_dataset_with_a_reason(
     shop: DatasetClient, settings_environment: pytest.MonkeyPatch
 ) -> None:
     from analytics.models import Dataset, StoredFile
-    from analytics.pipeline.coordinator import Coordinator
+    from analytics.pipeline import coordinator as coordinators
     from tests.analytics.dataset_client import files_of
     from tests.waiting import wait_until
 
     settings_environment.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "0")
+    settings_environment.setattr(coordinators, "PAUSE_S", 0.2)
     shop.insert("orders", {"id": 1})
     path = files_of(shop.id) / StoredFile.unscoped.using("relay").get(dataset_id=shop.id).path
     whole = path.read_bytes()
@@ -208,7 +209,7 @@ def test_an_unreadable_file_stops_its_dataset_with_a_reason(
     def is_sorted(dataset: DatasetClient) -> bool:
         return "unsorted" not in stages(dataset)
 
-    coordinator = Coordinator(pipeline_steps.Inline(), lambda: None)
+    coordinator = coordinators.Coordinator(pipeline_steps.Inline(), lambda: None)
     coordinator._thread.start()
     try:
         wait_until(lambda: bool(error()), what="the pipeline to say what is wrong")

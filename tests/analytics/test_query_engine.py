@@ -65,6 +65,8 @@ VALUES: dict[str, list[Any]] = {
     "at": [EPOCH, EPOCH - datetime.timedelta(microseconds=1), EPOCH.replace(year=2026), None],
     "added": ["x", "", None],
 }
+#: The seeds of everyday runs, and all others.
+FEW, MANY = range(4), range(4, 12)
 #: Values that no row has.
 OTHERS: dict[str, list[Any]] = {
     "n": [0.5, 2**40, -(2**33)],
@@ -239,7 +241,9 @@ def same(found: Any, expected: Any) -> bool:
     return bool(found == expected)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*FEW, *(pytest.param(seed, marks=pytest.mark.long) for seed in MANY)]
+)
 def test_random_queries_have_the_answers_of_the_reference(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     files = Files(tmp_path, rng)

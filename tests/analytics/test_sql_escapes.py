@@ -164,7 +164,7 @@ async def test_workers_wait_for_statements_and_end_with_their_pool(workers: SqlW
 )
 async def test_a_greedy_statement_harms_only_itself(workers: SqlWorkers, statement: str) -> None:
     limits = JobLimits(
-        memory_bytes=768 * MIB, cpu_s=4, deadline_s=8, file_bytes=64 * MIB, open_files=256
+        memory_bytes=768 * MIB, cpu_s=2, deadline_s=8, file_bytes=64 * MIB, open_files=256
     )
     begin = time.monotonic()
     with peak_memory() as peak, suppress(JobFailed):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rillbase_server.launcher.preflight import WITHOUT_SPARK
 from tests.launcher_process import LauncherDirectory
 from tests.own_valkey import free_port
 from tests.shell import Shell
@@ -39,7 +40,7 @@ def answers(shown: str) -> list[dict[str, object]]:
 
 def test_the_tour_works_as_described(launcher_directory: LauncherDirectory, shell: Shell) -> None:
     blocks = tour(free_port())
-    with launcher_directory.up() as launched:
+    with launcher_directory.up(**WITHOUT_SPARK) as launched:
         ready = launched.ready
         shell.paste(
             f"export URL={ready['url']} EMAIL={ready['email']}"

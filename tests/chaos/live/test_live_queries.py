@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tests.launcher_process import LauncherDirectory
 
 KILLS = int(os.environ.get("RILLBASE_CHAOS_KILLS", "120"))
+#: So many kinds of disruptions, by chance, in an everyday run.
+FEW = 6
 VICTIMS = (
     "node",
     "node",
@@ -57,7 +59,7 @@ def test_every_subscriber_ends_up_with_the_answer_whatever_is_killed(report: Run
     rng = Random(report.seed)
     victims = list(dict.fromkeys(VICTIMS))
     rng.shuffle(victims)
-    script = Script(victims, subscribers=16, writes=15, kills_between_quiet_points=7)
+    script = Script(victims[:FEW], subscribers=16, writes=15, kills_between_quiet_points=4)
     with reachable_directory() as folder:
         play(small_installation(folder, report, rng), script, report, rng)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import psycopg
 import pytest
 
 from documents.outbox.entries import Image, StreamEntryKind, Tick
@@ -14,6 +15,13 @@ from tests.documents.outbox.sql_writer import SqlWriter, key_bytes
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey
 from tests.waiting import until
+
+
+@pytest.fixture(autouse=True)
+def _outbox_is_empty(postgres_url: str) -> None:
+    """A relay publishes all writes of the last minute into an empty Valkey."""
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute("TRUNCATE documents_outbox, documents_outboxmark")
 
 
 @asynccontextmanager

@@ -175,6 +175,16 @@ def changed_background(
     shared_background.stop()
 
 
+@pytest.fixture(scope="module")
+def frequent_records(server: str) -> Iterator[None]:
+    """The server lists its subscriptions soon after they change."""
+    from realtime.subscriptions import records
+
+    with pytest.MonkeyPatch.context() as frequent:
+        frequent.setattr(records, "REPORT_S", 0.2)
+        yield
+
+
 @pytest.fixture
 def todos(server: str, background: BackgroundProcesses) -> CollectionClient:
     # Models can be imported once Django is set up.

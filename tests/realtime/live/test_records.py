@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.documents.collection import CollectionClient
 from tests.make import make_key
 from tests.realtime.client import Client, greeted, opened
@@ -11,6 +13,8 @@ from tests.realtime.live.answer import subscribe
 from tests.realtime.live.member import Member
 from tests.realtime.live.test_rights import anonymous_key, change_rules
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("frequent_records")
 
 
 def listed(member: Member) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from tests.realtime.live.member import Member, stages, step
 from tests.realtime.live.test_bounds import key_of
 from tests.realtime.live.test_rights import anonymous_key
 
+pytestmark = pytest.mark.usefixtures("frequent_records")
+
 
 def test_a_delivered_event_is_explained_with_its_number(
     client: Client, todos: CollectionClient

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from rillbase_server.launcher.lifecycle import RestartPolicy, ServiceState
-from rillbase_server.launcher.liveness import INTERVAL_S
 from rillbase_server.launcher.process import family, identify, waits_for_disk
 from rillbase_server.launcher.readiness import file_renewed
 from rillbase_server.launcher.runner import Runner
@@ -23,8 +22,16 @@ from rillbase_server.launcher.service import Check, ServiceSpec
 from rillbase_server.launcher.supervisor import ServiceFailed, ServiceSupervisor
 
 QUICK = RestartPolicy(start_deadline_s=20, stop_grace_s=0.2, first_delay_s=0.05, max_failures=2)
+#: How often the life and the condition of a service are checked here.
+INTERVAL_S = 0.5
 SLEEP = "exec sleep 600"
 DEAF = "trap '' TERM; echo up > {mark}; while :; do sleep 600 & wait; done"
+
+
+@pytest.fixture(autouse=True)
+def _checks_are_frequent(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("INTERVAL_S", "CONDITION_INTERVAL_S"):
+        monkeypatch.setattr(f"rillbase_server.launcher.runner.{name}", INTERVAL_S)
 
 
 def exists(mark: Path) -> Check:
@@ -146,9 +153,11 @@ async def test_a_killed_service_is_restarted(tmp_path: Path) -> None:
 
 async def test_a_suspended_service_is_replaced(tmp_path: Path) -> None:
     sign = tmp_path / "sign"
-    beating = f"while :; do touch {sign}; sleep 0.1; done"
-    policy = replace(QUICK, hung_after_s=1.0)
-    web = program("web", beating, alive=file_renewed(sign), policy=policy)
+    # Without children: a parent that waits for one to execute seems to wait for a disk.
+    beating = f"import time\nwhile True: open('{sign}', 'w').close(); time.sleep(0.1)"
+    policy = replace(QUICK, hung_after_s=3 * INTERVAL_S)
+    script = f'exec {sys.executable} -c "{beating}"'
+    web = program("web", script, alive=file_renewed(sign), policy=policy)
     async with staged(tmp_path, web) as stage:
         await stage.supervisor.start_all()
         runner = stage.runner("web")
@@ -168,7 +177,7 @@ async def test_a_hung_service_is_killed_with_processes_of_other_sessions(tmp_pat
         f"setsid sh -c 'echo $$ > {mark}; exec sleep 600' & "
         f"while :; do touch {sign}; sleep 0.1; done"
     )
-    policy = replace(QUICK, hung_after_s=1.0)
+    policy = replace(QUICK, hung_after_s=3 * INTERVAL_S)
     web = program("web", script, check=exists(mark), alive=file_renewed(sign), policy=policy)
     async with staged(tmp_path, web) as stage:
         await stage.supervisor.start_all()
@@ -259,7 +268,7 @@ async def test_a_service_is_restarted_without_its_standby(
 async def test_a_service_that_waits_for_a_disk_is_not_killed_soon(tmp_path: Path) -> None:
     # A parent waits for the exec of a vforked child as for a disk.
     waiting = "import ctypes, time; ctypes.CDLL(None).vfork(); time.sleep(600)"
-    policy = replace(QUICK, hung_after_s=2.0)
+    policy = replace(QUICK, hung_after_s=INTERVAL_S)
     web = program(
         "web",
         f'exec {sys.executable} -c "{waiting}"',

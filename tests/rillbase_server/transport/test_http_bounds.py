@@ -19,6 +19,12 @@ SMALL = TransportLimits(header_bytes=8192, headers=20)
 FAST = TransportLimits(header_timeout_s=0.5, transfer_window_s=0.5, min_bytes_per_s=2000)
 
 
+@pytest.fixture
+def frequent_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections are checked often, so that a limit takes effect soon after its time."""
+    monkeypatch.setattr("rillbase_server.transport.connection_table.CHECK_INTERVAL_S", 0.1)
+
+
 def closed_count(reason: str) -> float:
     return float(CONNECTIONS_CLOSED.labels(reason)._value.get())
 
@@ -99,6 +105,7 @@ def test_many_small_chunks_and_a_few_trailers_are_accepted() -> None:
     assert b"digest" not in dict(echo.headers[0])
 
 
+@pytest.mark.usefixtures("frequent_checks")
 @pytest.mark.parametrize(
     ("sent", "status", "reason"),
     [
