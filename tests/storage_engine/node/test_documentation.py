@@ -17,7 +17,8 @@ from tests.storage_engine.node.listener import Listener
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "storage-node.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: Ends the connection, or the node: shown by no example.
-WITHOUT_EXAMPLE = {"QUIT", "SHUTDOWN"}
+#: They end the session, or take bytes instead of text.
+WITHOUT_EXAMPLE = {"QUIT", "SHUTDOWN", "RB.COL.GET", "RB.COL.WRITE"}
 
 
 class Session:
