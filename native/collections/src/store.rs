@@ -68,6 +68,11 @@ impl Collections {
     /// The options of a database with the keyspaces of collections.
     #[must_use]
     pub fn options(options: DbOptions) -> DbOptions {
+        // A memtable is filled while another one is flushed.
+        let entries = KeyspaceOptions {
+            memtable_bytes: options.memtables_bytes / 2,
+            ..KeyspaceOptions::default()
+        };
         let counts = KeyspaceOptions {
             merge: Some(Arc::new(PairSum)),
             ..KeyspaceOptions::default()
@@ -77,7 +82,7 @@ impl Collections {
             ..KeyspaceOptions::default()
         };
         options
-            .keyspace(ENTRIES, KeyspaceOptions::default())
+            .keyspace(ENTRIES, entries)
             .keyspace(DEFINITIONS, KeyspaceOptions::default())
             .keyspace(COUNTS, counts)
             .keyspace(FLOORS, floors)
