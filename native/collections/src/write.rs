@@ -119,7 +119,8 @@ impl Collections {
     }
 }
 
-/// Groups of writes such that no two groups write to the same collection, each in order.
+/// Groups of writes such that no two groups write to the same collection. The writes of a collection
+/// keep their order.
 fn by_shared_collections(writes: Vec<CollectionWrite>) -> Vec<Vec<PlacedWrite>> {
     let mut groups: Vec<Vec<PlacedWrite>> = Vec::new();
     let mut group_of: HashMap<u64, usize> = HashMap::new();
@@ -137,7 +138,6 @@ fn by_shared_collections(writes: Vec<CollectionWrite>) -> Vec<Vec<PlacedWrite>> 
             let moved = groups.get_mut(other).map(std::mem::take);
             if let (Some(group), Some(moved)) = (groups.get_mut(first), moved) {
                 group.extend(moved);
-                group.sort_unstable_by_key(|(position, _)| *position);
             }
             for group in group_of.values_mut().filter(|group| **group == other) {
                 *group = first;

@@ -1,39 +1,31 @@
 //! Random writes, against a map: outcomes, documents, versions, counts, entries of indexes, and
 //! queries by each index, now and at snapshots, through flushes, compactions and restarts.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::collections::{BTreeMap, BTreeSet};
-
 use std::sync::Arc;
 
 use rillbase_collections::{
     Candidate, CandidatePosition, CandidateRequest, CollectionSize, CollectionWrite, Collections,
-    NativeDefinition, NativeIndex, PlanOrder, ScanPlan, WrittenCollection,
+    NativeDefinition, PlanOrder, ScanPlan,
 };
 use rillbase_documents::bounds::{EncodedRange, bounds};
-use rillbase_documents::elements::DocumentLimits;
 use rillbase_documents::entry::fields;
 use rillbase_documents::id::key;
 use rillbase_documents::operation::DocumentOperation;
-use rillbase_documents::operations::DocumentOperations;
 use rillbase_documents::page::{PageBoundary, ResultPage};
-use rillbase_documents::plan::{NamedTarget, WriteRequest};
-use rillbase_documents::precondition::Precondition;
+use rillbase_documents::plan::WriteRequest;
 use rillbase_documents::selection::{Selection, SelectionProgress};
 use rillbase_documents::selection_request::{CandidateOrder, IndexOrder, SelectionRequest};
-use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
-use rillbase_engine::{Clock, Db, DbOptions, DbSnapshot, Durability, ManualClock, Millis};
+use rillbase_engine::vfs::SeededRandom;
+use rillbase_engine::{Clock as _, Db, DbSnapshot, Millis};
 use rillbase_query::bson::{Document, DocumentBuf, Value, ValueRef};
 use rillbase_query::ejson::parse_document;
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::sort::Sort;
+
+use crate::opened::{OpenedCollections, definition, index, write_of};
 
 const IDS: u64 = 12;
 const COLLECTIONS: u64 = 2;
@@ -172,28 +164,13 @@ impl ModelCollection {
     }
 }
 
-fn definition(write_version: u64) -> NativeDefinition {
-    let index = |number, name: &str, fields: &[(&str, i32)], is_unique| NativeIndex {
-        number,
-        name: name.into(),
-        fields: fields
-            .iter()
-            .map(|(path, way)| ((*path).into(), *way))
-            .collect(),
-        is_unique,
-        is_ready: true,
-    };
-    NativeDefinition {
-        write_version,
-        rules_version: 5,
-        schema: None,
-        limits: DocumentLimits::default(),
-        indexes: vec![
-            index(1, "by code", &[("code", 1)], true),
-            index(2, "by shop", &[("shop", 1), ("price", -1)], false),
-            index(3, "by tag", &[("tags", 1)], false),
-        ],
-    }
+fn model_definition() -> NativeDefinition {
+    let indexes = vec![
+        index(1, "by code", &[("code", 1)], true),
+        index(2, "by shop", &[("shop", 1), ("price", -1)], false),
+        index(3, "by tag", &[("tags", 1)], false),
+    ];
+    definition(1, indexes)
 }
 
 /// A write of one collection or of both, with its steps by collection.
@@ -209,33 +186,9 @@ fn write(random: &mut SeededRandom) -> (CollectionWrite, Vec<(u64, Step)>) {
     if random.one_in(2) {
         numbers.reverse();
     }
-    let operations = steps.iter().map(|(collection, step)| {
-        Ok(DocumentOperation {
-            collection: Some(collection.to_string()),
-            ..operation(step)
-        })
-    });
-    let targets = numbers.iter().enumerate();
-    let targets = targets.map(|(position, number)| NamedTarget {
-        name: number.to_string(),
-        collection: position,
-        access: None,
-    });
-    let write = CollectionWrite {
-        collections: numbers
-            .iter()
-            .map(|number| WrittenCollection {
-                number: *number,
-                write_version: 1,
-            })
-            .collect(),
-        request: WriteRequest {
-            operations: DocumentOperations::new(operations.collect()),
-            targets: targets.collect(),
-            atomic: random.one_in(2),
-            expected: Precondition::default(),
-        },
-    };
+    let operations = steps.iter();
+    let operations = operations.map(|(collection, step)| (*collection, operation(step)));
+    let write = write_of(&numbers, 1, operations.collect(), random.one_in(2));
     (write, steps)
 }
 
@@ -257,52 +210,42 @@ fn by_index(index: u32, ranges: Vec<EncodedRange>, is_backward: bool) -> ScanPla
 }
 
 struct World {
-    vfs: Arc<MemoryVfs>,
-    clock: Arc<ManualClock>,
-    db: Option<Arc<Db>>,
-    store: Option<Collections>,
+    opened: Option<OpenedCollections>,
     models: Vec<ModelCollection>,
     snapshots: Vec<(DbSnapshot, Vec<ModelCollection>)>,
 }
 
 impl World {
     fn new() -> Self {
-        let mut world = Self {
-            vfs: Arc::new(MemoryVfs::new()),
-            clock: Arc::new(ManualClock::new(1_700_000_000_000)),
-            db: None,
-            store: None,
+        let opened = OpenedCollections::new();
+        for number in 0..COLLECTIONS {
+            opened
+                .collections
+                .define(number, model_definition())
+                .unwrap();
+        }
+        Self {
+            opened: Some(opened),
             models: vec![ModelCollection::default(); usize::try_from(COLLECTIONS).unwrap()],
             snapshots: Vec::new(),
-        };
-        world.reopen();
-        for number in 0..COLLECTIONS {
-            world.store().define(number, definition(1)).unwrap();
         }
-        world
     }
 
     fn reopen(&mut self) {
         self.snapshots.clear();
-        self.store = None;
-        self.db = None;
-        let options = DbOptions {
-            vfs: Arc::clone(&self.vfs) as Arc<dyn Vfs>,
-            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            background_threads: 0,
-            ..DbOptions::default()
-        };
-        let db = Arc::new(Db::open("/db", Collections::options(options)).unwrap());
-        self.store = Some(Collections::open(&db).unwrap());
-        self.db = Some(db);
+        self.opened = self.opened.take().map(OpenedCollections::reopened);
     }
 
-    fn db(&self) -> &Arc<Db> {
-        self.db.as_ref().unwrap()
+    fn opened(&self) -> &OpenedCollections {
+        self.opened.as_ref().unwrap()
+    }
+
+    fn db(&self) -> &Db {
+        &self.opened().db
     }
 
     fn store(&self) -> &Collections {
-        self.store.as_ref().unwrap()
+        &self.opened().collections
     }
 
     /// Writes a group, and compares each outcome with the model's.
@@ -316,12 +259,8 @@ impl World {
             let request = WriteRequest::decode(&write.request.encode()).unwrap();
             writes.push(CollectionWrite { request, ..write });
         }
-        let mut staged = self.store().stage(writes);
-        let mut results = self
-            .db()
-            .write_group(&mut [&mut staged], Durability::Buffered);
-        let outcomes = rillbase_engine::GroupWrite::complete(staged, &mut results);
-        let now = self.clock.now();
+        let outcomes = self.opened().write(writes);
+        let now = self.opened().clock.now();
         let models = self.models.clone();
         for (outcome, (steps, is_atomic)) in outcomes.into_iter().zip(expected) {
             let before = self.models.clone();
@@ -426,7 +365,7 @@ impl World {
     fn check_entries(&self, number: u64, model: &ModelCollection, snapshot: &DbSnapshot) {
         let compiled = rillbase_documents::definition::CollectionDefinition::new(
             None,
-            definition(1)
+            model_definition()
                 .indexes
                 .iter()
                 .map(|index| rillbase_documents::entry::IndexDefinition {
@@ -490,7 +429,7 @@ impl World {
             .filter(|(_, _, document)| filter.matches(document.as_ref()).unwrap())
             .map(|(id, ..)| key(ValueRef::Int32(i32::try_from(id).unwrap())).unwrap())
             .collect();
-        for index in &definition(1).indexes {
+        for index in &model_definition().indexes {
             let Some(limits) = bounds(&filter, &fields(&index.fields)) else {
                 continue;
             };
@@ -574,7 +513,7 @@ impl World {
                 PlanOrder::Unordered => CandidateOrder::Unordered,
                 PlanOrder::ById => CandidateOrder::Ordered,
                 PlanOrder::ByIndex => {
-                    let definition = definition(1);
+                    let definition = model_definition();
                     let fields = fields(&definition.index(plan.index).unwrap().fields);
                     let limits = bounds(&request.filter, &fields);
                     let order = IndexOrder::new(fields, limits.as_ref(), plan.is_backward);
@@ -624,7 +563,7 @@ fn run(seed: u64) {
                 }
             }
             2 => world.reopen(),
-            3 => world.clock.advance(random.below(2 * DAY_MS)),
+            3 => world.opened().clock.advance(random.below(2 * DAY_MS)),
             4 if world.snapshots.len() < 3 => {
                 let snapshot = world.db().snapshot();
                 let models = world.models.clone();

@@ -1,0 +1,127 @@
+//! Collections in memory, which tests write to and open again.
+
+use std::sync::Arc;
+
+use rillbase_collections::{
+    CollectionWrite, Collections, NativeDefinition, NativeIndex, WriteOutcome, WrittenCollection,
+};
+use rillbase_documents::elements::DocumentLimits;
+use rillbase_documents::operation::DocumentOperation;
+use rillbase_documents::operations::DocumentOperations;
+use rillbase_documents::plan::{NamedTarget, WriteRequest};
+use rillbase_documents::precondition::Precondition;
+use rillbase_engine::vfs::{MemoryVfs, Vfs};
+use rillbase_engine::{Clock, Db, DbOptions, Durability, GroupWrite as _, ManualClock};
+
+/// A database with collections.
+pub(crate) struct OpenedCollections {
+    vfs: Arc<MemoryVfs>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) db: Arc<Db>,
+    pub(crate) collections: Collections,
+}
+
+impl OpenedCollections {
+    pub(crate) fn new() -> Self {
+        let clock = Arc::new(ManualClock::new(1_700_000_000_000));
+        Self::open(Arc::default(), clock)
+    }
+
+    fn open(vfs: Arc<MemoryVfs>, clock: Arc<ManualClock>) -> Self {
+        let options = DbOptions {
+            vfs: Arc::clone(&vfs) as Arc<dyn Vfs>,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            background_threads: 0,
+            ..DbOptions::default()
+        };
+        let db = Arc::new(Db::open("/db", Collections::options(options)).unwrap());
+        Self {
+            collections: Collections::open(&db).unwrap(),
+            vfs,
+            clock,
+            db,
+        }
+    }
+
+    /// Closes and opens the database; no snapshot may be open.
+    pub(crate) fn reopened(self) -> Self {
+        let Self {
+            vfs,
+            clock,
+            db,
+            collections,
+        } = self;
+        drop((collections, db));
+        Self::open(vfs, clock)
+    }
+
+    /// Writes a group, and returns the outcomes in order.
+    pub(crate) fn write(&self, writes: Vec<CollectionWrite>) -> Vec<WriteOutcome> {
+        let mut staged = self.collections.stage(writes);
+        let mut results = self
+            .db
+            .write_group(&mut [&mut staged], Durability::Buffered);
+        staged.complete(&mut results)
+    }
+}
+
+/// A definition with these indexes.
+pub(crate) fn definition(write_version: u64, indexes: Vec<NativeIndex>) -> NativeDefinition {
+    NativeDefinition {
+        write_version,
+        rules_version: 5,
+        schema: None,
+        limits: DocumentLimits::default(),
+        indexes,
+    }
+}
+
+pub(crate) fn index(
+    number: u32,
+    name: &str,
+    fields: &[(&str, i32)],
+    is_unique: bool,
+) -> NativeIndex {
+    let fields = fields.iter();
+    NativeIndex {
+        number,
+        name: name.into(),
+        fields: fields.map(|(path, way)| ((*path).into(), *way)).collect(),
+        is_unique,
+        is_ready: true,
+    }
+}
+
+/// A write of collections that operations name by their numbers.
+pub(crate) fn write_of(
+    numbers: &[u64],
+    write_version: u64,
+    operations: Vec<(u64, DocumentOperation)>,
+    atomic: bool,
+) -> CollectionWrite {
+    let operations = operations.into_iter().map(|(collection, operation)| {
+        Ok(DocumentOperation {
+            collection: Some(collection.to_string()),
+            ..operation
+        })
+    });
+    let targets = numbers.iter().enumerate();
+    let targets = targets.map(|(position, number)| NamedTarget {
+        name: number.to_string(),
+        collection: position,
+        access: None,
+    });
+    let collections = numbers.iter().map(|number| WrittenCollection {
+        number: *number,
+        write_version,
+    });
+    CollectionWrite {
+        collections: collections.collect(),
+        request: WriteRequest {
+            operations: DocumentOperations::new(operations.collect()),
+            targets: targets.collect(),
+            atomic,
+            expected: Precondition::default(),
+        },
+    }
+}
