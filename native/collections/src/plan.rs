@@ -294,7 +294,7 @@ fn restricts_sort(filter: &Filter, index: &NativeIndex, limits: &IndexBounds) ->
     }
     let fixed = index.fields().into_iter().take(limits.equalities);
     let fixed = bounds(filter, &fixed.collect::<Vec<_>>());
-    limits.equalities == 0 || fixed.is_none_or(|fixed| fixed.ranges != limits.ranges)
+    fixed.is_none_or(|fixed| fixed.ranges != limits.ranges)
 }
 
 /// Whether a filter as BSON compares with an array: as the operand of `$eq`, or within that of `$in`

@@ -9,3 +9,4 @@
 mod groups;
 mod model;
 mod opened;
+mod plans;

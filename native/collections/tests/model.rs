@@ -310,6 +310,7 @@ impl World {
                     "[[\"price\",1]]",
                     "[[\"shop\",1],[\"price\",-1]]",
                     "[[\"shop\",-1],[\"price\",1]]",
+                    "[[\"tags\",1]]",
                     "[[\"tags\",-1]]",
                     "[[\"code\",1]]",
                 ] {
@@ -469,7 +470,7 @@ impl World {
             filter,
             sort,
             offset: 0,
-            limit: 3,
+            limit: 1,
             after: None,
             now_ms: 0,
             max_bytes: usize::MAX,
@@ -502,7 +503,8 @@ impl World {
             let parameters = CandidateRequest {
                 filter: Filter::clone(&request.filter),
                 sort: request.sort.clone(),
-                documents: request.limit,
+                // Even few documents are read in order.
+                documents: 0,
                 in_order,
             };
             let plan = self
@@ -545,7 +547,7 @@ impl World {
     }
 }
 
-fn parse_sort(text: &str) -> Sort {
+pub(crate) fn parse_sort(text: &str) -> Sort {
     let document = parse_document(format!("{{\"sort\":{text}}}").as_bytes()).unwrap();
     let sort = document.as_ref().get("sort").unwrap();
     Sort::parse(sort, &ParseLocation::root()).unwrap()
