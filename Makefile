@@ -72,7 +72,7 @@ test-js: ## Run the JavaScript SDK's own tests
 	cd sdk/js && npm run --silent test
 
 # The long suite's parts, each with the Rust crates and the folders of tests that it consists of.
-long_engine_crates := engine
+long_engine_crates := collections engine
 long_engine_tests := tests/native tests/storage_engine
 long_queries_crates := aggregates documents live matching query
 long_queries_tests := tests/documents tests/sources
