@@ -52,6 +52,10 @@ def as_api_error(refused: CommandRejected) -> ApiError:
         return CATALOGUE[code.lower()](text, errors=[FieldProblem(pointer, code.lower(), text)])
     if code == "NO_TOPIC":
         return errors.NotFound("The topic does not exist.")
+    if code == "MISMATCH":
+        return errors.IdempotencyMismatch(
+            "The publication id was already used with a different place or different data."
+        )
     if code in ("ENDED", "MALFORMED"):
         return errors.NotFound("The subscription does not exist or has ended.")
     if code == "STORAGE_FULL":

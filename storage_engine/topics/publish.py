@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from data_plane import times
-from foundation.errors import DocumentTooLarge, FieldProblem, IdempotencyMismatch, InvalidBody
+from foundation.errors import DocumentTooLarge, FieldProblem, InvalidBody
 from foundation.ids import uuid7
 from foundation.resp_pipeline import Argument
 from rillbase_native import Value
@@ -89,9 +89,11 @@ def read(body: Value, topic: TopicFacts, *, key: str | None) -> PublishRequest:
 
 
 async def publish(topic: TopicFacts, request: PublishRequest) -> PublishResult:
-    """Publish, or detect that this has already been done."""
+    """Publish, or detect that this has already been done. Another publication with the id is
+    rejected by the node.
+    """
     reply = await topic.call("RB.PUB", *request.arguments())
-    result = PublishResult(
+    return PublishResult(
         name=request.name,
         position=replies.number(reply, b"position"),
         matched=replies.number(reply, b"matched"),
@@ -100,17 +102,6 @@ async def publish(topic: TopicFacts, request: PublishRequest) -> PublishResult:
         else None,
         repeated=bool(replies.member(reply, b"duplicate")),
     )
-    if result.repeated:
-        await _check_same(topic, request, result.position)
-    return result
-
-
-async def _check_same(topic: TopicFacts, request: PublishRequest, position: int) -> None:
-    """Raise if a different publication has the same id. One that has expired cannot be compared."""
-    words: list[Argument] = [*request.place, "AFTER", position - 1, "COUNT", 1]
-    before = replies.publications(await topic.call("RB.DATA", *words))
-    if before and before[0].position == position and before[0].data != request.data:
-        raise IdempotencyMismatch("The publication id was already used with different data.")
 
 
 def _until(body: Value, now: int) -> int | None:

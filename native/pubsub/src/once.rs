@@ -3,14 +3,17 @@
 //!
 //! The name of such a publication is remembered for a day, by an entry that is written together
 //! with it. The entry's sequence follows those of the publication, and the entry says by how many:
-//! so it identifies the publication, and nothing that is written depends on a read. Two concurrent
-//! operations with one name take turns: the second waits until the first can be read.
+//! so it identifies the publication, and nothing that is written depends on a read. The entry also
+//! has a digest of place and data, by which a different publication with the name is recognized.
+//! Two concurrent operations with one name take turns: the second waits until the first can be
+//! read.
 
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::{Condvar, Mutex};
 use rillbase_binary_format::{ByteReader, ByteWriter as _};
 use rillbase_engine::{Db, Keyspace, Millis, Sequence, WriteBatch};
+use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 use crate::keys;
@@ -20,6 +23,8 @@ use crate::store::{REMEMBERED, TopicOperation, TopicSpec};
 
 /// A name within a topic.
 type PublicationName = (u64, Vec<u8>);
+/// A digest of a publication's place and data.
+type ContentDigest = [u8; 16];
 
 /// Names that are being published.
 #[derive(Debug, Default)]
@@ -68,6 +73,15 @@ impl Drop for PublicationClaim<'_> {
     }
 }
 
+/// What a repetition of a publication has in common with it.
+fn digest(place: &TopicPlace, publication: &PublicationRecord) -> ContentDigest {
+    let mut content = Vec::new();
+    place.extent().encode(None, &mut content);
+    content.put_slice(&publication.data);
+    let whole = Sha256::digest(&content);
+    whole.first_chunk().copied().unwrap_or_default()
+}
+
 /// The name of an operation that is applied once.
 fn name(topic: u64, operation: &TopicOperation) -> Option<PublicationName> {
     match operation {
@@ -91,7 +105,29 @@ pub(crate) enum BatchMark {
 
 /// The first publication with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FirstPublication {
+pub(crate) struct FirstPublication {
+    place: FirstPlace,
+    /// Of its place and data; `None` if it was published by an earlier version.
+    digest: Option<ContentDigest>,
+}
+
+impl FirstPublication {
+    /// Whether an operation with its name has another place or other data.
+    pub(crate) fn differs_from(&self, operation: &TopicOperation) -> bool {
+        let TopicOperation::Publish {
+            place, publication, ..
+        } = operation
+        else {
+            return false;
+        };
+        self.digest
+            .is_some_and(|first| first != digest(place, publication))
+    }
+}
+
+/// Where the first publication with a name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstPlace {
     /// It was published.
     Published(Sequence),
     /// It is in the same batch, at this position.
@@ -102,8 +138,11 @@ impl BatchMark {
     /// The operation's sequence, in a batch that starts at `first`.
     pub(crate) fn sequence(self, first: Sequence) -> Sequence {
         match self {
-            Self::Writes(place) | Self::Repeats(FirstPublication::Ahead(place)) => first + place,
-            Self::Repeats(FirstPublication::Published(sequence)) => sequence,
+            Self::Writes(place) => first + place,
+            Self::Repeats(repeated) => match repeated.place {
+                FirstPlace::Ahead(place) => first + place,
+                FirstPlace::Published(sequence) => sequence,
+            },
         }
     }
 }
@@ -111,7 +150,7 @@ impl BatchMark {
 /// Finds which earlier ones the operations of a batch repeat.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
-    ahead: HashMap<PublicationName, u64>,
+    ahead: HashMap<PublicationName, FirstPublication>,
 }
 
 impl Repeats {
@@ -125,14 +164,26 @@ impl Repeats {
         let Some(named) = name(topic, operation) else {
             return Ok(None);
         };
-        if let Some(&place) = self.ahead.get(&named) {
-            return Ok(Some(FirstPublication::Ahead(place)));
+        if let Some(first) = self.ahead.get(&named) {
+            return Ok(Some(*first));
         }
-        if let Some(sequence) = published(db, keyspace, &keys::once(topic, &named.1))? {
-            return Ok(Some(FirstPublication::Published(sequence)));
+        let first = published(db, keyspace, &keys::once(topic, &named.1))?;
+        if let (
+            None,
+            TopicOperation::Publish {
+                place: at,
+                publication,
+                ..
+            },
+        ) = (first, operation)
+        {
+            let ahead = FirstPublication {
+                place: FirstPlace::Ahead(place),
+                digest: Some(digest(at, publication)),
+            };
+            self.ahead.insert(named, ahead);
         }
-        self.ahead.insert(named, place);
-        Ok(None)
+        Ok(first)
     }
 }
 
@@ -145,6 +196,7 @@ pub(crate) fn remember(
 ) {
     let mut value = Vec::new();
     value.put_varint(place.ids().len() as u64);
+    value.put(&digest(place, publication));
     let expiry = now.saturating_add(REMEMBERED);
     batch.put_sequenced(
         keyspace,
@@ -155,7 +207,7 @@ pub(crate) fn remember(
 }
 
 /// The publication that is remembered.
-fn published(db: &Db, keyspace: &Keyspace, prefix: &[u8]) -> Result<Option<Sequence>> {
+fn published(db: &Db, keyspace: &Keyspace, prefix: &[u8]) -> Result<Option<FirstPublication>> {
     let mut scan = db.scan_prefix(keyspace, prefix, None)?;
     scan.first()?;
     if !scan.is_valid() {
@@ -164,9 +216,11 @@ fn published(db: &Db, keyspace: &Keyspace, prefix: &[u8]) -> Result<Option<Seque
     let what = "what is remembered of a publication is malformed although its checksum matches";
     let malformed = Error::Malformed { what };
     let name = scan.key().last_chunk::<8>().ok_or(malformed.clone())?;
-    let entries = ByteReader::new(scan.value())
-        .varint()
-        .map_err(|_| malformed.clone())?;
+    let mut reader = ByteReader::new(scan.value());
+    let entries = reader.varint().map_err(|_| malformed.clone())?;
     let sequence = (!u64::from_be_bytes(*name)).checked_sub(entries);
-    sequence.ok_or(malformed).map(Some)
+    Ok(Some(FirstPublication {
+        place: FirstPlace::Published(sequence.ok_or(malformed)?),
+        digest: reader.array().ok(),
+    }))
 }

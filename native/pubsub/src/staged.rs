@@ -66,7 +66,10 @@ impl GroupWrite for StagedOperations<'_> {
                 before: mark.sequence(first),
             };
             let mut answer = self.store.answer(&moment, operation)?;
-            answer.is_repeated = !matches!(mark, BatchMark::Writes(_));
+            if let BatchMark::Repeats(first) = mark {
+                answer.is_repeated = true;
+                answer.is_different = first.differs_from(operation);
+            }
             if let (false, Some(turn)) = (answer.is_repeated, &self.turn) {
                 deliver_in_order(turn, &moment, operation, &answer);
             }

@@ -93,6 +93,8 @@ pub struct StoreAnswer {
     pub name: Option<SubscriptionLocator>,
     /// Nothing was published: the sequence is that of the first publication with the name.
     pub is_repeated: bool,
+    /// The first publication with the name has another place or other data.
+    pub is_different: bool,
 }
 
 /// A store of publications and subscriptions that find one another. All methods are safe to call

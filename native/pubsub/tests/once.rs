@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::support::{DeliveryLog, Disk, Kind, RETENTION, START, publication, subscription, topic};
 use rillbase_engine::Strategy;
 use rillbase_pubsub::{
-    DeliverySink, DeweyId, Ids, REMEMBERED, StoreAnswer, TimeWindow, TopicOperation, TopicPlace,
-    TopicSpec, TopicStore,
+    DeliverySink, DeweyId, Ids, PublicationRecord, REMEMBERED, StoreAnswer, TimeWindow,
+    TopicOperation, TopicPlace, TopicSpec, TopicStore,
 };
 
 fn named(name: &str) -> TopicOperation {
@@ -17,6 +17,57 @@ fn named(name: &str) -> TopicOperation {
         self_join: false,
         once: true,
     }
+}
+
+/// A repetition of the first publication that differs from it.
+fn changed(data: &[u8], place: &str) -> TopicOperation {
+    TopicOperation::Publish {
+        place: TopicPlace::id(DeweyId::parse(place).unwrap()),
+        publication: PublicationRecord {
+            data: data.to_vec(),
+            ..publication("a", START, RETENTION)
+        },
+        self_join: false,
+        once: true,
+    }
+}
+
+#[test]
+fn a_different_publication_with_a_name_is_recognized_after_a_restart_and_an_expiry() {
+    let disk = Disk::new(Strategy::Leveled { fanout: 4 }, 0);
+    let topic = topic(Ids::Hierarchy);
+    let TopicOperation::Publish { publication, .. } = named("a") else {
+        panic!("a publication");
+    };
+    let (same, data) = (changed(&publication.data, "1"), publication.data);
+    let different = [
+        changed(b"other", "1"),
+        changed(&data, "1.1"),
+        changed(&data, ""),
+    ];
+    let check = |store: &dyn TopicStore| {
+        let answer = store.run(&topic, &[same.clone()]).unwrap().remove(0);
+        assert!(answer.is_repeated && !answer.is_different);
+        for other in &different {
+            let answer = store.run(&topic, &[other.clone()]).unwrap().remove(0);
+            assert!(answer.is_repeated && answer.is_different);
+        }
+    };
+    {
+        let store = disk.store(&disk.open(), Kind::Dual, None);
+        let [first, again, other] = [named("a"), same.clone(), different[1].clone()];
+        let answers = store.run(&topic, &[first, again, other]).unwrap();
+        let flags = answers
+            .iter()
+            .map(|one| (one.is_repeated, one.is_different));
+        let expected = [(false, false), (true, false), (true, true)];
+        assert_eq!(flags.collect::<Vec<_>>(), expected);
+        check(&*store);
+    }
+    disk.clock.advance(RETENTION + 1);
+    let store = disk.store(&disk.open(), Kind::Dual, None);
+    assert_eq!(count(&*store, &topic), 0);
+    check(&*store);
 }
 
 fn publish(store: &dyn TopicStore, topic: &TopicSpec, name: &str) -> StoreAnswer {

@@ -119,8 +119,9 @@ def test_a_publication_is_published_once_under_its_id(topic: Topic) -> None:
     assert (first.status_code, again.status_code) == (201, 200)
     assert again.json()["position"] == first.json()["position"]
     assert again.headers["Idempotency-Replayed"] == "true"
-    other = topic.caller.post(f"{topic.path}/publications", {**body, "data": {"n": 2}})
-    problem(other, 422, "idempotency_mismatch")
+    for changed in ({"data": {"n": 2}}, {"data": None}, {"id": "2"}, {"id": "1.1"}):
+        other = topic.caller.post(f"{topic.path}/publications", {**body, **changed})
+        problem(other, 422, "idempotency_mismatch")
     assert len(topic.caller.get(f"{topic.path}/publications?id=1").json()["items"]) == 1
 
 

@@ -158,6 +158,10 @@ pub(super) fn answer(
         TopicOperation::Publish {
             self_join, once, ..
         } => {
+            if answer.is_different {
+                let text = "a publication with this name has another place or other data";
+                return Err(CommandRefusal::new("MISMATCH", text));
+            }
             reply.map(2 + usize::from(*once) + usize::from(*self_join));
             reply.text("position");
             reply.integer(answer.sequence);
