@@ -46,10 +46,16 @@ fn a_different_publication_with_a_name_is_recognized_after_a_restart_and_an_expi
         changed(&data, ""),
     ];
     let check = |store: &dyn TopicStore| {
-        let answer = store.run(&topic, &[same.clone()]).unwrap().remove(0);
+        let answer = store
+            .run(&topic, std::slice::from_ref(&same))
+            .unwrap()
+            .remove(0);
         assert!(answer.is_repeated && !answer.is_different);
         for other in &different {
-            let answer = store.run(&topic, &[other.clone()]).unwrap().remove(0);
+            let answer = store
+                .run(&topic, std::slice::from_ref(other))
+                .unwrap()
+                .remove(0);
             assert!(answer.is_repeated && answer.is_different);
         }
     };
