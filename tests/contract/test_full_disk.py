@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
@@ -25,29 +25,41 @@ from tests.realtime.client import greeted
 from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 from tests.small_disk import SmallDisk, small_disk
 
+MIB = 1024 * 1024
 TABLES = ("documents_document", "documents_collection", "tenants_auditentry")
+
+
+#: What the tests write until it is full, in MiB.
+ROOM_MIB = 24
 
 
 @pytest.fixture(scope="module")
 def disk(postgres_url: str) -> Iterator[SmallDisk]:
-    """Move the tables to a small disk and back."""
-    with reachable_directory() as folder, small_disk(folder / "disk", 24) as disk:
+    """Move the tables, with what earlier tests have left in them, to a small disk and back."""
+    with psycopg.connect(postgres_url, autocommit=True) as admin, ExitStack() as stack:
+        stack.callback(_vacuum_by_itself, admin)
+        _leave_no_room(admin)
+        folder = stack.enter_context(reachable_directory())
+        disk = stack.enter_context(small_disk(folder / "disk", ROOM_MIB + _size_mib(admin)))
         folder_of_tables = private_directory(disk.path / "tables", server_account())
-        with psycopg.connect(postgres_url, autocommit=True) as admin:
-            admin.execute(
-                sql.SQL("CREATE TABLESPACE small LOCATION {}").format(
-                    sql.Literal(str(folder_of_tables))
-                )
+        admin.execute(
+            sql.SQL("CREATE TABLESPACE small LOCATION {}").format(
+                sql.Literal(str(folder_of_tables))
             )
-            try:
-                _move(admin, "small")
-                _leave_no_room(admin)
-                yield disk
-            finally:
-                disk.empty()
-                _move(admin, "pg_default")
-                _vacuum_by_itself(admin)
-                admin.execute("DROP TABLESPACE small")
+        )
+        try:
+            _move(admin, "small")
+            yield disk
+        finally:
+            disk.empty()
+            _move(admin, "pg_default")
+            admin.execute("DROP TABLESPACE small")
+
+
+def _size_mib(admin: psycopg.Connection) -> int:
+    sizes = "SELECT sum(pg_table_size(name::regclass)) FROM unnest(%s::text[]) AS name"
+    row = admin.execute(sizes, (list(TABLES),)).fetchone()
+    return 0 if row is None else int(row[0]) // MIB
 
 
 def _move(admin: psycopg.Connection, tablespace: str) -> None:
@@ -60,7 +72,7 @@ def _move(admin: psycopg.Connection, tablespace: str) -> None:
 
 
 def _leave_no_room(admin: psycopg.Connection) -> None:
-    """Return the room of deleted rows to the disk, and let none become free: writes would fit."""
+    """Take the room of deleted rows, and let none become free: writes would fit."""
     for table in TABLES:
         name = sql.Identifier(table)
         off = "autovacuum_enabled = false, toast.autovacuum_enabled = false"
