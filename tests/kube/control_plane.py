@@ -41,6 +41,8 @@ class ControlPlane:
         self.folder = folder
         self.port, self._etcd_port = free_port(), free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        #: By token: each has connections, which are closed at the end.
+        self._clients: dict[str, client.ApiClient] = {}
         self._prepare()
         for name in components:
             self.start(name)
@@ -93,6 +95,8 @@ class ControlPlane:
 
     def close(self) -> None:
         """Stop all processes, clients before servers."""
+        for api in self._clients.values():
+            api.close()  # type: ignore[no-untyped-call]
         for process in reversed(self._processes.values()):
             process.send_signal(signal.SIGCONT)
             process.terminate()
@@ -103,11 +107,13 @@ class ControlPlane:
                 process.wait()
 
     def api(self, token: str = ADMIN_TOKEN) -> client.ApiClient:
-        """Return a client that authenticates with the token."""
-        settings = client.Configuration()
-        settings.host, settings.ssl_ca_cert = self.url, str(self.certificate)
-        settings.api_key = {"authorization": f"Bearer {token}"}
-        return client.ApiClient(settings)
+        """Return the client that authenticates with the token."""
+        if token not in self._clients:
+            settings = client.Configuration()
+            settings.host, settings.ssl_ca_cert = self.url, str(self.certificate)
+            settings.api_key = {"authorization": f"Bearer {token}"}
+            self._clients[token] = client.ApiClient(settings)
+        return self._clients[token]
 
     def kubectl(self, *arguments: str, given: str | None = None) -> str:
         path = kube_tools.program("kubernetes", "kubectl")
