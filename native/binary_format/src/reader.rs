@@ -236,6 +236,23 @@ impl<'a> ByteReader<'a> {
         self.check(fitting, "a count that the bytes can hold")
     }
 
+    /// Items, preceded by their count as a varint.
+    pub fn list<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> ReadResult<T>,
+    ) -> ReadResult<Vec<T>> {
+        let count = self.count()?;
+        (0..count).map(|_| read(self)).collect()
+    }
+
+    /// A value, preceded by a flag that says whether it is there.
+    pub fn optional<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> ReadResult<T>,
+    ) -> ReadResult<Option<T>> {
+        self.flag()?.then(|| read(self)).transpose()
+    }
+
     /// Bytes, preceded by their length as a varint.
     #[inline]
     pub fn slice(&mut self) -> ReadResult<&'a [u8]> {

@@ -90,6 +90,14 @@ pub trait ByteWriter {
         self.put(bytes);
     }
 
+    /// Appends a flag that says whether there are bytes, and then the bytes after their length.
+    fn put_optional_slice(&mut self, bytes: Option<&[u8]>) {
+        self.buffer().push(u8::from(bytes.is_some()));
+        if let Some(bytes) = bytes {
+            self.put_slice(bytes);
+        }
+    }
+
     /// Appends bytes after their length as a big-endian `u16`; bytes beyond 65,535 are cut off.
     fn put_slice_16(&mut self, bytes: &[u8]) {
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);

@@ -95,8 +95,15 @@ impl Collections {
         let (mut all, mut floors) = (Vec::new(), Vec::new());
         for (position, collection) in group.installed.iter().enumerate() {
             let documents = group.plan.keys(position, true);
-            all.push(self.rows_of(collection.number, documents)?);
-            floors.push(self.floor(collection.number, now)?);
+            let count = documents.len();
+            let rows = self.rows_of(collection.number, documents)?;
+            // Only documents without a row continue after it.
+            floors.push(if rows.len() < count {
+                self.floor(collection.number, now)?
+            } else {
+                VersionFloor::default()
+            });
+            all.push(rows);
         }
         let locked = LockedRows {
             rows: all,

@@ -89,10 +89,7 @@ impl NativeDefinition {
         out.put_varint(self.rules_version);
         out.put_varint(self.limits.array_elements as u64);
         out.put_varint(self.limits.values as u64);
-        out.push(u8::from(self.schema.is_some()));
-        if let Some(schema) = &self.schema {
-            out.put_slice(schema);
-        }
+        out.put_optional_slice(self.schema.as_deref());
         out.put_varint(self.indexes.len() as u64);
         for index in &self.indexes {
             out.put_varint(u64::from(index.number));
@@ -123,28 +120,8 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
         array_elements: limit()?,
         values: limit()?,
     };
-    let has_schema = reader.flag()?;
-    let schema = has_schema.then(|| reader.slice().map(<[u8]>::to_vec));
-    let schema = schema.transpose()?;
-    let mut indexes = Vec::new();
-    for _ in 0..reader.count()? {
-        let number = u32::try_from(reader.varint()?).ok();
-        let number = reader.check(number, "a number of 32 bits")?;
-        let name = reader.text()?.to_owned();
-        let (is_unique, is_ready) = (reader.flag()?, reader.flag()?);
-        let mut fields = Vec::new();
-        for _ in 0..reader.count()? {
-            let path = reader.text()?.to_owned();
-            fields.push((path, if reader.flag()? { -1 } else { 1 }));
-        }
-        indexes.push(NativeIndex {
-            number,
-            name,
-            fields,
-            is_unique,
-            is_ready,
-        });
-    }
+    let schema = reader.optional(|reader| Ok(reader.slice()?.to_vec()))?;
+    let indexes = reader.list(index)?;
     reader.finish()?;
     Ok(NativeDefinition {
         write_version,
@@ -152,6 +129,20 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
         schema,
         limits,
         indexes,
+    })
+}
+
+fn index(reader: &mut ByteReader<'_>) -> ReadResult<NativeIndex> {
+    let number = u32::try_from(reader.varint()?).ok();
+    Ok(NativeIndex {
+        number: reader.check(number, "a number of 32 bits")?,
+        name: reader.text()?.to_owned(),
+        is_unique: reader.flag()?,
+        is_ready: reader.flag()?,
+        fields: reader.list(|reader| {
+            let path = reader.text()?.to_owned();
+            Ok((path, if reader.flag()? { -1 } else { 1 }))
+        })?,
     })
 }
 

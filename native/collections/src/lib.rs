@@ -1,17 +1,17 @@
 //! Native collections: documents and their indexes in the storage engine.
 //!
-//! A write is decided by the crate of documents: this crate finds the rows that it
-//! needs and stores what it changes. In the order in which data flows:
+//! A write is decided by the crate of documents; this crate finds the rows that it needs, and stores
+//! what it changes. In the order in which data flows:
 //!
-//! - `declaration.rs` — a collection as a server declares it; `definition.rs` — as it is stored: its versions,
-//!   schema and indexes.
-//! - `write.rs` — the commit queue: writes of a collection are decided one group after another and
-//!   become visible before the next group starts, so that none is retried and a unique key has one
-//!   owner. [`StagedCollectionWrites`] is a part of the engine's groups, which share one sync.
+//! - `declaration.rs` — a collection as a server declares it; `definition.rs` — as it is stored: its
+//!   versions, schema and indexes.
+//! - `write.rs` — the commit queue: writes of a collection are decided one group after another, and
+//!   become visible before the next group starts. [`StagedCollectionWrites`] is a part of the
+//!   engine's groups, which share one sync.
 //! - `decision.rs` — reads the rows of a group, decides its writes, and makes its batch.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
-//! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and candidates.
-//!   Their reader decides which of them match.
+//! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and
+//!   candidates. The server decides which of them match.
 //! - `store.rs` — [`Collections`]: all of it over one database.
 #![allow(
     clippy::missing_errors_doc,

@@ -61,7 +61,7 @@ pub struct ScanPlan {
 impl ScanPlan {
     /// A plan that reads all documents.
     pub fn everything() -> Self {
-        Self::by_id(everything(), PlanOrder::ById)
+        Self::by_id(EncodedRange::everything(), PlanOrder::ById)
     }
 
     fn by_id(ranges: Vec<EncodedRange>, order: PlanOrder) -> Self {
@@ -92,10 +92,7 @@ impl ScanPlan {
         out.put_varint(self.ranges.len() as u64);
         for range in &self.ranges {
             out.put_slice(&range.low);
-            out.push(u8::from(range.high.is_some()));
-            if let Some(high) = &range.high {
-                out.put_slice(high);
-            }
+            out.put_optional_slice(range.high.as_deref());
         }
         out
     }
@@ -117,18 +114,13 @@ fn read(bytes: &[u8]) -> ReadResult<ScanPlan> {
         _ => return Err(reader.error("an order")),
     };
     let is_backward = reader.flag()?;
-    let has_entries = reader.flag()?;
-    let entries = has_entries.then(|| reader.varint()).transpose()?;
-    let mut ranges = Vec::new();
-    for _ in 0..reader.count()? {
-        let low = reader.slice()?.to_vec();
-        let has_high = reader.flag()?;
-        let high = has_high.then(|| reader.slice().map(<[u8]>::to_vec));
-        ranges.push(EncodedRange {
-            low,
-            high: high.transpose()?,
-        });
-    }
+    let entries = reader.optional(ByteReader::varint)?;
+    let ranges = reader.list(|reader| {
+        Ok(EncodedRange {
+            low: reader.slice()?.to_vec(),
+            high: reader.optional(|reader| Ok(reader.slice()?.to_vec()))?,
+        })
+    })?;
     reader.finish()?;
     Ok(ScanPlan {
         index,
@@ -154,7 +146,7 @@ impl UsableIndex<'_> {
         let ranges = self.bounds.as_ref().map(|bounds| bounds.ranges.clone());
         ScanPlan {
             index: self.index.number,
-            ranges: ranges.unwrap_or_else(everything),
+            ranges: ranges.unwrap_or_else(EncodedRange::everything),
             order,
             is_backward,
             entries: self.bounds.as_ref().map(|_| self.entries),
@@ -197,7 +189,7 @@ impl Collections {
         }
         let chosen = few.or_else(|| narrowest.filter(|_| !is_by_id));
         Ok(chosen.map_or_else(
-            || ScanPlan::by_id(everything(), order),
+            || ScanPlan::by_id(EncodedRange::everything(), order),
             |chosen| chosen.plan(PlanOrder::Unordered, false),
         ))
     }
@@ -264,13 +256,6 @@ impl Collections {
         self.candidates(collection, &plan, None, snapshot)
             .count_entries(most)
     }
-}
-
-fn everything() -> Vec<EncodedRange> {
-    vec![EncodedRange {
-        low: Vec::new(),
-        high: None,
-    }]
 }
 
 /// Whether the ranges exclude values of the fields that an index sorts by. A document with several

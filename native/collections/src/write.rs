@@ -2,9 +2,9 @@
 //! collections in common belong to one group.
 //!
 //! A group reads the rows that its writes may affect, decides all of them in memory, and becomes
-//! one batch. It occupies the collection's queue until the batch is visible. So nothing changes
-//! between reading and writing, no write is retried, and a key of a unique index that nobody had
-//! when the group looked still has no owner when it is written.
+//! one batch. It occupies the queues of its collections until the batch is visible. So nothing
+//! changes between reading and writing, no write is retried, and a key of a unique index that had
+//! no owner when the group was decided has none when it is written.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -42,6 +42,19 @@ fn stored(opened: &OpenedCollections, collection: u64, id: i32) -> DocumentRecor
     stored.unwrap()
 }
 
+/// The number of entries of a keyspace.
+fn count(opened: &OpenedCollections, keyspace: &str) -> usize {
+    let keyspace = opened.db.keyspace(keyspace).unwrap();
+    let mut scan = opened.db.scan_prefix(&keyspace, &[], None).unwrap();
+    scan.first().unwrap();
+    let mut count = 0;
+    while scan.is_valid() {
+        count += 1;
+        scan.advance().unwrap();
+    }
+    count
+}
+
 /// The version that a write gave its only document.
 fn version(opened: &OpenedCollections, write: CollectionWrite) -> i64 {
     let outcome = opened.write(vec![write]).remove(0);
@@ -100,14 +113,7 @@ fn versions_continue_after_deletions_of_many_hours() {
         opened = opened.reopened();
     }
     assert_eq!(version(&opened, single(2, insert(1))), 1);
-    let floors = opened.db.keyspace("collection-floors").unwrap();
-    let mut scan = opened.db.scan_prefix(&floors, &[], None).unwrap();
-    scan.first().unwrap();
-    let mut hours = 0;
-    while scan.is_valid() {
-        hours += 1;
-        scan.advance().unwrap();
-    }
+    let hours = count(&opened, "collection-floors");
     assert_eq!(hours, 1, "the floors of past hours are merged");
 }
 
@@ -127,17 +133,7 @@ fn a_dropped_index_and_a_removed_collection_leave_nothing() {
         .as_ref()
         .unwrap();
     version(&opened, single(2, insert(1)));
-    let entries = || {
-        let keyspace = opened.db.keyspace("collections").unwrap();
-        let mut scan = opened.db.scan_prefix(&keyspace, &[], None).unwrap();
-        scan.first().unwrap();
-        let mut count = 0;
-        while scan.is_valid() {
-            count += 1;
-            scan.advance().unwrap();
-        }
-        count
-    };
+    let entries = || count(&opened, "collections");
     assert_eq!(entries(), 3);
     define(3, Vec::new());
     assert_eq!(entries(), 2);

@@ -192,13 +192,6 @@ fn write(random: &mut SeededRandom) -> (CollectionWrite, Vec<(u64, Step)>) {
     (write, steps)
 }
 
-fn everything() -> Vec<EncodedRange> {
-    vec![EncodedRange {
-        low: Vec::new(),
-        high: None,
-    }]
-}
-
 fn by_index(index: u32, ranges: Vec<EncodedRange>, is_backward: bool) -> ScanPlan {
     ScanPlan {
         index,
@@ -387,7 +380,7 @@ impl World {
         let mut stored = BTreeSet::new();
         for index in 1..=3 {
             for is_backward in [false, true] {
-                let plan = by_index(index, everything(), is_backward);
+                let plan = by_index(index, EncodedRange::everything(), is_backward);
                 let candidates = self.candidates(number, &plan, snapshot);
                 let entries: Vec<_> = candidates
                     .iter()

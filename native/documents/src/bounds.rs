@@ -30,6 +30,15 @@ pub struct EncodedRange {
 }
 
 impl EncodedRange {
+    /// The ranges of all keys.
+    #[must_use]
+    pub fn everything() -> Vec<Self> {
+        vec![Self {
+            low: Vec::new(),
+            high: None,
+        }]
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
         let follows_end =
             |low: &Vec<u8>, high: &Option<Vec<u8>>| high.as_ref().is_some_and(|high| low >= high);

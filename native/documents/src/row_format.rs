@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! rows := row*
-//! row  := key:slice version created updated body:slice has_entry:u8 [entry:slice]
+//! row  := key:slice version created updated body:slice optional(entry:slice)
 //! ```
 //!
-//! Numbers are varints, a body is BSON.
+//! Numbers are varints, a body is BSON, and `optional(x)` is 0, or 1 and x.
 
 use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 
@@ -20,10 +20,7 @@ pub fn put_row(out: &mut Vec<u8>, row: &CandidateRow<'_>) {
         out.put_varint(u64::try_from(number).unwrap_or(0));
     }
     out.put_slice(row.body);
-    out.push(u8::from(row.entry.is_some()));
-    if let Some(entry) = row.entry {
-        out.put_slice(entry);
-    }
+    out.put_optional_slice(row.entry);
 }
 
 /// The rows that [`put_row`] wrote.
@@ -47,13 +44,11 @@ fn row<'a>(reader: &mut ByteReader<'a>) -> ReadResult<CandidateRow<'a>> {
         created_ms: number()?,
         updated_ms: number()?,
     };
-    let body = reader.slice()?;
-    let has_entry = reader.flag()?;
     Ok(CandidateRow {
         key,
         meta,
-        body,
-        entry: has_entry.then(|| reader.slice()).transpose()?,
+        body: reader.slice()?,
+        entry: reader.optional(ByteReader::slice)?,
     })
 }
 

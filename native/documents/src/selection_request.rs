@@ -38,18 +38,12 @@ impl IndexOrder {
     /// The order of an index with these fields, of which a filter's bounds are read, or everything.
     #[must_use]
     pub fn new(fields: Vec<IndexField>, bounds: Option<&IndexBounds>, backward: bool) -> Self {
-        let everything = || {
-            vec![EncodedRange {
-                low: Vec::new(),
-                high: None,
-            }]
-        };
         let equalities = bounds.map_or(0, |bounds| bounds.equalities);
         Self {
             prefix: bounds.map_or_else(Vec::new, |bounds| bounds.prefix.clone()),
             fields: fields.into_iter().skip(equalities).collect(),
             backward,
-            ranges: bounds.map_or_else(everything, |bounds| bounds.ranges.clone()),
+            ranges: bounds.map_or_else(EncodedRange::everything, |bounds| bounds.ranges.clone()),
         }
     }
 }

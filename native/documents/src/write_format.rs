@@ -75,8 +75,8 @@ impl WriteRequest {
         check_version(&mut reader)?;
         let atomic = reader.flag()?;
         let expected = precondition(&mut reader)?;
-        let targets = several(&mut reader, target)?;
-        let operations = several(&mut reader, operation)?;
+        let targets = reader.list(target)?;
+        let operations = reader.list(operation)?;
         reader.finish()?;
         Ok(Self {
             operations: DocumentOperations::new(operations),
@@ -112,7 +112,7 @@ pub fn decode_result(bytes: &[u8]) -> ReadResult<WriteResult> {
     let mut reader = ByteReader::new(bytes);
     check_version(&mut reader)?;
     let result = if reader.flag()? {
-        Ok(Outcomes::from(several(&mut reader, outcome)?))
+        Ok(Outcomes::from(reader.list(outcome)?))
     } else {
         Err(refusal(&mut reader)?)
     };
@@ -123,28 +123,6 @@ pub fn decode_result(bytes: &[u8]) -> ReadResult<WriteResult> {
 fn check_version(reader: &mut ByteReader<'_>) -> ReadResult<()> {
     let version = reader.byte()?;
     reader.check((version == VERSION).then_some(()), "version 1")
-}
-
-fn several<'a, T>(
-    reader: &mut ByteReader<'a>,
-    read: impl Fn(&mut ByteReader<'a>) -> ReadResult<T>,
-) -> ReadResult<Vec<T>> {
-    let count = reader.count()?;
-    (0..count).map(|_| read(reader)).collect()
-}
-
-fn optional<'a, T>(
-    reader: &mut ByteReader<'a>,
-    read: impl Fn(&mut ByteReader<'a>) -> ReadResult<T>,
-) -> ReadResult<Option<T>> {
-    reader.flag()?.then(|| read(reader)).transpose()
-}
-
-fn put_optional(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    out.push(u8::from(bytes.is_some()));
-    if let Some(bytes) = bytes {
-        out.put_slice(bytes);
-    }
 }
 
 /// Versions and times are never negative.
@@ -195,7 +173,7 @@ fn put_precondition(out: &mut Vec<u8>, expected: &Precondition) {
 
 fn precondition(reader: &mut ByteReader<'_>) -> ReadResult<Precondition> {
     let (present, absent) = (reader.flag()?, reader.flag()?);
-    let versions = optional(reader, |reader| several(reader, ByteReader::signed_64))?;
+    let versions = reader.optional(|reader| reader.list(ByteReader::signed_64))?;
     Ok(Precondition {
         versions,
         present,
@@ -209,7 +187,7 @@ fn put_target(out: &mut Vec<u8>, target: &NamedTarget) {
     out.push(u8::from(target.access.is_some()));
     if let Some(access) = &target.access {
         for rule in [&access.read, &access.create, &access.update, &access.delete] {
-            put_optional(out, rule.as_ref().map(|rule| rule.canonical().as_bytes()));
+            out.put_optional_slice(rule.as_ref().map(|rule| rule.canonical().as_bytes()));
         }
     }
 }
@@ -218,12 +196,12 @@ fn target(reader: &mut ByteReader<'_>) -> ReadResult<NamedTarget> {
     let name = text(reader)?;
     let collection = usize::try_from(reader.varint()?).ok();
     let collection = reader.check(collection, "the number of a collection")?;
-    let access = optional(reader, |reader| {
+    let access = reader.optional(|reader| {
         Ok(AccessFilters {
-            read: optional(reader, filter)?,
-            create: optional(reader, filter)?,
-            update: optional(reader, filter)?,
-            delete: optional(reader, filter)?,
+            read: reader.optional(filter)?,
+            create: reader.optional(filter)?,
+            update: reader.optional(filter)?,
+            delete: reader.optional(filter)?,
         })
     })?;
     Ok(NamedTarget {
@@ -242,7 +220,7 @@ fn put_operation(out: &mut Vec<u8>, operation: &DocumentOperation) {
         DocumentAction::Delete(_) => DELETE,
     });
     put_id(out, &operation.id);
-    put_optional(out, operation.collection.as_ref().map(String::as_bytes));
+    out.put_optional_slice(operation.collection.as_ref().map(String::as_bytes));
     out.push(u8::from(operation.if_version.is_some()));
     if let Some(version) = operation.if_version {
         out.put_signed(i128::from(version));
@@ -261,10 +239,10 @@ fn put_operation(out: &mut Vec<u8>, operation: &DocumentOperation) {
             let source = update.source();
             let filters = source.array_filters.as_ref();
             out.put_slice(source.document.as_bytes());
-            put_optional(out, filters.map(|filters| filters.as_ref().as_bytes()));
-            put_optional(out, of_filter(filter).as_deref());
+            out.put_optional_slice(filters.map(|filters| filters.as_ref().as_bytes()));
+            out.put_optional_slice(of_filter(filter).as_deref());
         }
-        DocumentAction::Delete(filter) => put_optional(out, of_filter(filter).as_deref()),
+        DocumentAction::Delete(filter) => out.put_optional_slice(of_filter(filter).as_deref()),
     }
 }
 
@@ -276,21 +254,21 @@ fn operation(
         return Ok(Err(refusal(reader)?));
     }
     let id = id(reader)?;
-    let collection = optional(reader, text)?;
-    let if_version = optional(reader, ByteReader::signed_64)?;
+    let collection = reader.optional(text)?;
+    let if_version = reader.optional(ByteReader::signed_64)?;
     let (upsert, is_new) = (reader.flag()?, reader.flag()?);
     let built = match kind {
         INSERT => DocumentOperation::insert(document(reader)?, id.as_ref()),
         REPLACE => DocumentOperation::replace(id, document(reader)?, upsert),
         UPDATE => {
             let update = update(reader)?;
-            match optional(reader, filter)? {
+            match reader.optional(filter)? {
                 Some(filter) => DocumentOperation::update_found(id, update, filter),
                 None => DocumentOperation::update_by(id, update, upsert),
             }
         }
         MERGE => DocumentOperation::merge(id, document(reader)?, upsert),
-        DELETE => match optional(reader, filter)? {
+        DELETE => match reader.optional(filter)? {
             Some(filter) => DocumentOperation::delete_found(id, filter),
             None => DocumentOperation::delete(id),
         },
@@ -308,7 +286,7 @@ fn operation(
 
 fn update(reader: &mut ByteReader<'_>) -> ReadResult<Arc<Update>> {
     let operators = document(reader)?;
-    let filters = optional(reader, document)?;
+    let filters = reader.optional(document)?;
     let filters = filters.map(|filters| Array::trusted(filters.as_bytes()));
     let parsed = Update::parse(operators, filters, &ParseLocation::root());
     reader.check(parsed.ok().map(Arc::new), "an update")
@@ -332,7 +310,7 @@ fn refusal(reader: &mut ByteReader<'_>) -> ReadResult<DocumentRefusal> {
         code: Cow::Owned(code),
         pointer: text(reader)?,
         detail: text(reader)?,
-        violations: several(reader, |reader| Ok((text(reader)?, text(reader)?)))?,
+        violations: reader.list(|reader| Ok((text(reader)?, text(reader)?)))?,
     })
 }
 
@@ -346,7 +324,7 @@ fn put_outcome(out: &mut Vec<u8>, outcome: &Outcome) {
             put_number(out, change.created_ms);
             put_number(out, change.updated_ms);
             out.push(u8::from(change.created));
-            put_optional(out, change.body.as_ref().map(|body| body.as_bytes()));
+            out.put_optional_slice(change.body.as_ref().map(|body| body.as_bytes()));
         }
     }
 }
@@ -361,6 +339,8 @@ fn outcome(reader: &mut ByteReader<'_>) -> ReadResult<Outcome> {
         created_ms: number(reader)?,
         updated_ms: number(reader)?,
         created: reader.flag()?,
-        body: optional(reader, document)?.map(|body| Arc::new(DocumentBuf::from(body))),
+        body: reader
+            .optional(document)?
+            .map(|body| Arc::new(DocumentBuf::from(body))),
     }))
 }

@@ -253,7 +253,8 @@ pub(super) fn query(
         None => QuerySnapshot::Own(node.db.snapshot()),
     };
     let snapshot = read_at.snapshot();
-    let plan = if let Some(plan) = options.plan.clone() {
+    let continues = options.plan.is_some();
+    let plan = if let Some(plan) = options.plan.take() {
         plan
     } else {
         let request = CandidateRequest {
@@ -265,11 +266,11 @@ pub(super) fn query(
         let place = (number, version);
         node.collections.plan(place, &request, snapshot)?
     };
-    let after = options.after.clone().filter(|after| match plan.order {
+    let after = options.after.take().filter(|after| match plan.order {
         // The page before was read in another way: this one is read from the beginning.
         PlanOrder::ByIndex => !after.entry.is_empty(),
         PlanOrder::ById => true,
-        PlanOrder::Unordered => options.plan.is_some(),
+        PlanOrder::Unordered => continues,
     });
     let scan = node.collections.candidates(number, &plan, after, snapshot);
     let part = ScannedPart::read(scan, &filter, &options)?;
