@@ -214,6 +214,15 @@ class CollectionReadOnly(ApiError):
     title = "The collection is read-only: its documents come from a source"
 
 
+class MixedBackends(ApiError):
+    status, code, title = 400, "mixed_backends", "The collections have different backends"
+
+
+class NotSupportedByBackend(ApiError):
+    status, code = 400, "not_supported_by_backend"
+    title = "The collection's backend does not support this"
+
+
 class InvalidSource(ApiError):
     status, code, title = 400, "invalid_source", "The table cannot be used as a source"
 

@@ -121,15 +121,21 @@ class DividedBulk:
         """Execute operations. Return the response after the last one."""
         request = self._request
 
-        def record(outcomes: Outcomes) -> CallResponse | bytes:
+        def record(outcomes: Outcomes, step: bytes) -> CallResponse | bytes:
+            done = int(step)
             results = _results(outcomes, self._form)[1:-1]
             joined = b",".join(part for part in (self._results, results) if part)
-            is_last = end == len(request.operations)
-            return _response(b"[%b]" % joined) if is_last else b"%d %b" % (end, joined)
+            is_last = done == len(request.operations)
+            return _response(b"[%b]" % joined) if is_last else b"%d %b" % (done, joined)
 
         operations = request.operations.part(start, end)
         part = replace(
-            request, operations=operations, answer=None, record=record, after=self._after
+            request,
+            operations=operations,
+            answer=None,
+            record=record,
+            after=self._after,
+            step=b"%d" % end,
         )
         try:
             written = await write(part)
@@ -138,7 +144,7 @@ class DividedBulk:
             return await self._write(start, middle) or await self._write(middle, end)
         if written.answer is not None:
             return written.answer
-        recorded = record(written.outcomes)
+        recorded = record(written.outcomes, written.step)
         if isinstance(recorded, CallResponse):
             return recorded
         self._continue(recorded)

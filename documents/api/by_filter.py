@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from data_plane.calls import Call
 from data_plane.http import CallResponse
@@ -79,6 +80,20 @@ class ChangeCounts:
     def of_progress(cls, progress: bytes) -> ChangeCounts:
         after, matched, changed, *notices = json.loads(progress)
         return cls(matched, changed, notices=Notices(*notices), after=bytes.fromhex(after))
+
+
+class FilteredStep(NamedTuple):
+    """The documents of a batch: the position after them, and whether they are the last."""
+
+    after: bytes
+    is_last: bool
+
+    def recorded(self) -> bytes:
+        return b"%d" % self.is_last + self.after
+
+    @classmethod
+    def of_recorded(cls, recorded: bytes) -> FilteredStep:
+        return cls(recorded[1:], recorded[:1] == b"1")
 
 
 async def update(call: Call) -> CallResponse:
@@ -212,11 +227,12 @@ class FilteredChange:
     ) -> CallResponse | None:
         """Change these documents. `after`: the position after which the next ones are read."""
 
-        def record(outcomes: Outcomes) -> RecordedStep:
-            counts, error = self._count(outcomes, after)
+        def record(outcomes: Outcomes, step: bytes) -> RecordedStep:
+            read = FilteredStep.of_recorded(step)
+            counts, error = self._count(outcomes, read.after)
             if error is not None:
                 return error if counts.changed else None
-            return self._response(counts) if is_last else counts.progress()
+            return self._response(counts) if read.is_last else counts.progress()
 
         call = WriteCall(
             self._call.tenant.id,
@@ -227,6 +243,7 @@ class FilteredChange:
             claim=self._claim,
             record=None if self._claim is None else record,
             after=self._recorded,
+            step=FilteredStep(after, is_last).recorded(),
         )
         try:
             written = await write(call)
@@ -238,7 +255,8 @@ class FilteredChange:
         if written.answer is not None:
             return written.answer
         before = self._counts.notices.not_evaluated
-        self._counts, error = self._count(written.outcomes, after)
+        read = FilteredStep.of_recorded(written.step)
+        self._counts, error = self._count(written.outcomes, read.after)
         notices = self._counts.notices
         replace(notices, not_evaluated=notices.not_evaluated - before).log(
             self._call.tenant.id, self._name
@@ -246,7 +264,7 @@ class FilteredChange:
         if error is not None:
             raise error
         self._recorded = self._counts.progress()
-        return self._response(self._counts) if is_last else None
+        return self._response(self._counts) if read.is_last else None
 
     def _count(self, outcomes: Outcomes, after: bytes) -> tuple[ChangeCounts, ApiError | None]:
         """Return the counts after a batch, and the error that ends the call.

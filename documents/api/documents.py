@@ -28,7 +28,7 @@ from documents.api.requests import (
 )
 from documents.store import facts, reads
 from documents.store.access import access_of
-from documents.store.reads import StoredDocument
+from documents.store.stored_document import StoredDocument
 from documents.store.write import WriteCall
 from documents.store.writer import write
 from foundation.api.preconditions import etag, versions

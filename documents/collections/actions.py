@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import connections, models
 
+from documents.backend import Backend
 from documents.collections.declarations import Declarations
 from documents.collections.describe import describe
 from documents.collections.field_names import of_collection
@@ -25,6 +26,7 @@ from documents.collections.indexes import (
 )
 from documents.models import Collection, Index
 from documents.store.locks import lock_exclusively
+from documents.store.node.upkeep import drop_after_commit, install_after_commit
 from foundation.errors import FieldProblem, InvalidBody, NameTaken, NotFound
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
@@ -44,6 +46,8 @@ class CollectionValues(TypedDict, total=False):
     name: str
     indexes: list[dict[str, object]]
     ttl: JsonObject | None
+    #: Only of a new collection.
+    backend: str
 
 
 def active() -> models.QuerySet[Collection]:
@@ -94,6 +98,7 @@ def do_create(
         schema=declarations.schema,
         access_rules=declarations.access_rules,
         ttl=ttl,
+        backend=values.get("backend", Backend.POSTGRES),
     )
     indexes = _add_indexes(collection, [*declared, *ttl_index(ttl)], ready=True)
     _record(principal, "collection.created", collection, after=describe(collection, indexes))
@@ -132,9 +137,12 @@ def do_change(
         collection.ttl = values["ttl"]
     for index in dropped:
         drop_index(collection, index)
-    _add_indexes(collection, added, ready=not has_documents(collection.pk))
+    # Writes to a native collection continue until the node has the new definition.
+    ready = not collection.is_native and not has_documents(collection)
+    _add_indexes(collection, added, ready=ready)
     collection.write_version += 1
     collection.save_next_version()
+    install_after_commit(collection)
     indexes = indexes_of(collection)
     _record(
         principal,
@@ -152,6 +160,7 @@ def do_delete(principal: Principal | None, collection: Collection) -> None:
     collection.state = Collection.State.DROPPING
     collection.write_version += 1
     collection.save_next_version()
+    drop_after_commit(collection)
     run_after_commit(DROP_TASK, {"collection": str(collection.pk)}, tenant_id=collection.tenant_id)
     _record(principal, "collection.deleted", collection, before=before)
 
@@ -221,13 +230,13 @@ def _add_indexes(
     return added
 
 
-def has_documents(collection_id: UUID) -> bool:
-    """Return whether a collection of the tenant in scope has any document."""
+def has_documents(collection: Collection) -> bool:
+    """Return whether a collection in PostgreSQL has any document."""
     with connections["default"].cursor() as cursor:
         cursor.execute(
             "SELECT EXISTS (SELECT FROM documents_document "
             "WHERE collection_id = %s AND body IS NOT NULL)",
-            (collection_id,),
+            (collection.pk,),
         )
         row = cursor.fetchone()
     return bool(row and row[0])

@@ -38,6 +38,8 @@ from documents.collections.actions import BACKFILL_TASK, DROP_INDEX_TASK
 from documents.collections.indexes import fields_of
 from documents.models import Collection, Index
 from documents.store.locks import lock_exclusively, lock_shared
+from documents.store.node.upkeep import build_part, install_after_commit, sizes_of
+from foundation.errors import DuplicateKey, EvaluationFailed
 from foundation.json_types import JsonObject
 from foundation.scope import scoped
 from foundation.tasks import run_after_commit, task
@@ -122,12 +124,17 @@ def step(tenant_id: UUID, number: int) -> bool:
             index = _claim(number)
             if index is None:
                 return False
-            batch = _next(index)
+            if index.collection.is_native:
+                if _build_in_node(index):
+                    return True
+                batch = None
+            else:
+                batch = _next(index)
             if batch is not None:
                 _add_entries(index, batch)
                 return True
         _finish(tenant_id, number, Index.State.READY, "")
-    except _BrokenIndex as error:
+    except (_BrokenIndex, DuplicateKey, EvaluationFailed) as error:
         _finish(tenant_id, number, Index.State.FAILED, str(error))
     except IntegrityError:
         # The conflicting document disappeared before it could be named.
@@ -146,9 +153,14 @@ def _count(tenant_id: UUID, number: int) -> None:
         index = fresh.first()
         if index is None:
             return
-        with connections["default"].cursor() as cursor:
-            cursor.execute(_COUNT, (index.collection_id, MAX_COUNTED))
-            (total,) = cursor.fetchone()
+        collection = index.collection
+        if collection.is_native:
+            sizes = sizes_of(collection.tenant_id, [collection.pk])
+            total = sizes[collection.pk].documents
+        else:
+            with connections["default"].cursor() as cursor:
+                cursor.execute(_COUNT, (collection.pk, MAX_COUNTED))
+                (total,) = cursor.fetchone()
         fresh.update(documents_total=total)
 
 
@@ -163,6 +175,17 @@ def _claim(number: int) -> Index | None:
     lock_shared(collection_id)
     active = building.filter(collection__state=Collection.State.ACTIVE)
     return active.select_for_update(of=("self",), skip_locked=True).first()
+
+
+def _build_in_node(index: Index) -> bool:
+    """Add documents in the storage node. Return whether there are more."""
+    collection = index.collection
+    position = bytes(index.position or b"")
+    part = build_part(
+        collection.tenant_id, collection.name, index.number, position, BATCH_DOCUMENTS
+    )
+    _advance(index, part.after or position, part.documents)
+    return part.after is not None
 
 
 def _next(index: Index) -> _Batch | None:
@@ -201,9 +224,12 @@ def _add_entries(index: Index, batch: _Batch) -> None:
     except IntegrityError:
         _name_duplicates(index, batch)
         raise
-    done = F("documents_done") + len(batch.documents)
+    _advance(index, batch.end, len(batch.documents))
+
+
+def _advance(index: Index, position: bytes, documents: int) -> None:
     rows = Index.objects.filter(number=index.number)
-    rows.update(position=batch.end, documents_done=done)
+    rows.update(position=position, documents_done=F("documents_done") + documents)
     rows.filter(documents_done__gt=F("documents_total")).update(documents_total=F("documents_done"))
 
 
@@ -245,5 +271,6 @@ def _finish(tenant_id: UUID, number: int, state: Index.State, error: str) -> Non
             return
         collection.write_version += 1
         collection.save_next_version()
+        install_after_commit(collection)
         if state == Index.State.FAILED:
             run_after_commit(DROP_INDEX_TASK, {"index": number}, tenant_id=tenant_id)

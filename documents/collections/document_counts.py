@@ -1,7 +1,8 @@
 """The number of documents in each collection, cheap enough to be requested every few seconds.
 
 A collection's documents are counted up to `EXACT_UP_TO`. Beyond that, the number is PostgreSQL's
-estimate from its statistics, so the cost of a call does not grow with the data.
+estimate from its statistics, so the cost of a call does not grow with the data. The storage node
+counts the documents of native collections as they change.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
+from documents.backend import Backend
+from documents.store.node.upkeep import sizes_of
 from foundation.scope import current_tenant_id
 
 EXACT_UP_TO = 1_000
 
 _COUNT = """
-SELECT c.id, c.name, counted.documents
+SELECT c.id, c.name, counted.documents, c.backend
 FROM (
-    SELECT id, name FROM documents_collection
+    SELECT id, name, backend FROM documents_collection
     WHERE tenant_id = %(tenant)s AND state = 'active' ORDER BY name LIMIT %(collections)s
 ) AS c
 CROSS JOIN LATERAL (
@@ -54,9 +57,15 @@ def count_documents(max_collections: int) -> list[DocumentCount]:
         cursor.execute(_COUNT, bounds)
         rows = cursor.fetchall()
     estimates = _estimate([row[0] for row in rows if row[2] > EXACT_UP_TO])
+    native = [row[0] for row in rows if row[3] == Backend.NATIVE]
+    sizes = sizes_of(current_tenant_id(), native) if native else {}
     return [
-        DocumentCount(name, max(counted, estimates.get(collection_id, 0)), counted > EXACT_UP_TO)
-        for collection_id, name, counted in rows
+        DocumentCount(name, sizes[collection_id].documents, is_estimate=False)
+        if collection_id in sizes
+        else DocumentCount(
+            name, max(counted, estimates.get(collection_id, 0)), counted > EXACT_UP_TO
+        )
+        for collection_id, name, counted, _ in rows
     ]
 
 

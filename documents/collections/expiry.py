@@ -12,17 +12,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from uuid import UUID
 
 from django.db import connections, transaction
 
+from documents.backend import Backend
 from documents.collections.indexes import TTL_INDEX
-from documents.store.sync import write_all
+from documents.store import queries
+from documents.store.sync import run, write_all
 from documents.store.write import WriteCall
+from documents.store.writer import write
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
 from rillbase_native import Filter, Operation, Operations, Value, id_of
@@ -36,7 +40,7 @@ BATCH_BYTES = 32 * 1024 * 1024
 _LOCK_NUMBER = 0x52427870
 
 _COLLECTIONS = """
-SELECT c.tenant_id, c.name, c.ttl ->> 'field', (c.ttl ->> 'after_s')::bigint, i.number
+SELECT c.tenant_id, c.name, c.ttl ->> 'field', (c.ttl ->> 'after_s')::bigint, i.number, c.backend
 FROM documents_collection c JOIN documents_index i ON i.collection_id = c.id
 WHERE c.state = 'active' AND c.ttl IS NOT NULL AND i.name = %s
     AND i.state IN ('building', 'ready')
@@ -75,6 +79,7 @@ class _ExpiryTarget:
     index: int
     path: str
     expired: Filter
+    is_native: bool
 
     def ranges(self) -> list[tuple[int, bytes, bytes]]:
         bounds = self.expired.bounds([(self.path, 1)])
@@ -93,8 +98,29 @@ def sweep() -> None:
 
 def expire_some() -> int:
     """Delete some expired documents. Return how many there were."""
-    collections = {target.index: target for target in _expiring()}
-    ranges = [bounds for target in collections.values() for bounds in target.ranges()]
+    targets = list(_expiring())
+    native = [target for target in targets if target.is_native]
+    others = [target for target in targets if not target.is_native]
+    in_node = run(partial(_expire_in_node, native)) if native else 0
+    return in_node + _expire_in_postgres(others)
+
+
+async def _expire_in_node(targets: Sequence[_ExpiryTarget]) -> int:
+    """Delete expired documents of native collections, some of each."""
+    expired = 0
+    for target in targets:
+        due = await queries.find(
+            target.tenant_id, target.name, target.expired, None, limit=BATCH_DOCUMENTS
+        )
+        if due.bodies:
+            await write(_delete_call(target, due.bodies))
+        expired += len(due.bodies)
+    return expired
+
+
+def _expire_in_postgres(targets: Sequence[_ExpiryTarget]) -> int:
+    collections = {target.index: target for target in targets}
+    ranges = [bounds for target in targets for bounds in target.ranges()]
     if not ranges:
         return 0
     columns = [list(column) for column in zip(*ranges, strict=True)]
@@ -116,8 +142,10 @@ def _expiring() -> Iterator[_ExpiryTarget]:
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(_COLLECTIONS, (TTL_INDEX,))
         rows = cursor.fetchall()
-    for tenant_id, name, path, after_s, number in rows:
-        yield _ExpiryTarget(tenant_id, name, number, path, _expired(path, now_ms - after_s * 1000))
+    for tenant_id, name, path, after_s, number, backend in rows:
+        expired = _expired(path, now_ms - after_s * 1000)
+        is_native = backend == Backend.NATIVE
+        yield _ExpiryTarget(tenant_id, name, number, path, expired, is_native)
 
 
 def _expired(path: str, latest_ms: int) -> Filter:

@@ -9,8 +9,10 @@ import re
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from documents.backend import Backend
 from documents.collections.indexes import MAX_INDEX_FIELDS, MAX_INDEXES
 from foundation.api.bodies import BodySerializer
+from storage_engine.node.admin import is_configured
 from tenants.api.forms import NameField, PatternField
 
 MAX_TTL_S = 100 * 366 * 24 * 3600
@@ -148,15 +150,16 @@ class CollectionCreation(CollectionChange):
     """The fields of a new collection."""
 
     name = NameField()
-    backend = serializers.CharField(
-        default="postgres", help_text="Where documents are stored: `postgres`."
+    backend = serializers.ChoiceField(
+        Backend,
+        default=Backend.POSTGRES,
+        help_text="Where documents are stored: in PostgreSQL, or in the storage node (`native`). "
+        "Live queries of native collections are not available yet.",
     )
 
     def validate_backend(self, backend: str) -> str:
-        if backend == "native":
+        if backend == Backend.NATIVE and not is_configured():
             raise serializers.ValidationError(
-                'The backend "native" is not available yet; use "postgres".', "not_available"
+                "This installation has no storage node.", "not_available"
             )
-        if backend != "postgres":
-            raise serializers.ValidationError('The backend must be "postgres".', "invalid")
         return backend

@@ -13,8 +13,10 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
+from documents.backend import Backend
 from documents.collections.actions import DROP_INDEX_TASK, DROP_TASK
 from documents.models import Collection, ImportJob, Index
+from documents.store.node.upkeep import drop_from_node
 from foundation.tasks import run_after_commit, task
 
 ALIAS = "relay"
@@ -65,9 +67,12 @@ def remove_collection(collection_id: UUID, deadline: float) -> bool:
             return False
     if not _in_batches(lambda: _delete(_DOCUMENTS, collection_id), deadline):
         return False
+    collections = Collection.unscoped.using(ALIAS).filter(pk=collection_id)
+    for collection in collections.filter(backend=Backend.NATIVE):
+        drop_from_node(collection.tenant_id, collection_id)
     ImportJob.unscoped.using(ALIAS).filter(collection_id=collection_id).delete()
     indexes.delete()
-    Collection.unscoped.using(ALIAS).filter(pk=collection_id).delete()
+    collections.delete()
     return True
 
 

@@ -12,6 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from documents.backend import Backend
 from documents.collections import actions
 from documents.collections.declarations import read_declarations
 from documents.collections.describe import describe
@@ -67,7 +68,7 @@ class CollectionAnswer(serializers.Serializer[object]):
     access_rules = AccessRules()
     indexes = IndexAnswer(many=True)
     ttl = TtlAnswer(allow_null=True)
-    backend = serializers.ChoiceField(["postgres"])
+    backend = serializers.ChoiceField(Backend)
     read_only = serializers.BooleanField(  # type: ignore[assignment]
         help_text="Whether the documents come from a source, so that writes are rejected."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.core.validators import RegexValidator
 from django.db import models
 
+from documents.backend import Backend
 from foundation.names import NAME_PATTERN
 from foundation.resource import Resource
 from foundation.scope import TenantOwned
@@ -32,7 +33,7 @@ class Collection(TenantOwned, Resource):
     access_rules = models.TextField(default="{}")
     #: `{"field", "after_s"}`, or null.
     ttl = models.JSONField(null=True, blank=True)
-    backend = models.CharField(max_length=10, default="postgres")
+    backend = models.CharField(max_length=10, default=Backend.POSTGRES)
     #: The only source that may write its documents; null: no such restriction.
     source_id = models.UUIDField(null=True, blank=True)
     #: Ids without a row start at this version + 1; raised when tombstones are purged.
@@ -50,6 +51,11 @@ class Collection(TenantOwned, Resource):
                 name="collection_name_unique",
             )
         ]
+
+    @property
+    def is_native(self) -> bool:
+        """Whether its documents are in the storage node."""
+        return self.backend == Backend.NATIVE
 
     def __str__(self) -> str:
         return self.name

@@ -7,8 +7,9 @@ false. Claims are inserted as literals, so no claim can become an operator.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
 from documents.store.facts import ACTIONS, CollectionFacts
 from foundation.errors import Forbidden
@@ -18,6 +19,11 @@ from tenants.principals import Principal
 
 #: The filter for a caller that may read nothing of a collection.
 NOTHING = Filter.parse(Value.parse(b'{"_id":{"$in":[]}}'))
+
+
+READ_ONLY = "The collection's documents come from a source. Change the rows of its table."
+#: The filters of read, create, update and delete.
+Rules = tuple[Filter | None, Filter | None, Filter | None, Filter | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +57,17 @@ def bind(collection: CollectionFacts, claims: Mapping[str, JsonValue] | None) ->
         if bound is not None:
             filters[action] = bound
     return CallerAccess(filters)
+
+
+def write_rules(collection: CollectionFacts, principal: Principal | None) -> Rules | None:
+    """Return the filters that a write obeys; None: access rules do not apply to this caller."""
+    access = None if principal is None else access_of(collection, principal)
+    if access is None:
+        return None
+    allowed = access.filters.get
+    return allowed("read"), allowed("create"), allowed("update"), allowed("delete")
+
+
+def may_write(collections: Iterable[CollectionFacts], source_id: UUID | None) -> bool:
+    """Return whether each collection allows this writer: its source, or callers without one."""
+    return all(collection.source_id == source_id for collection in collections)

@@ -24,7 +24,7 @@ from data_plane.http import CallResponse
 from documents.outbox import publisher
 from documents.outbox.after_images import CommittedTransaction
 from documents.store import bodies, claims, facts, locks, statements
-from documents.store.access import access_of
+from documents.store.access import READ_ONLY, may_write, write_rules
 from documents.store.claims import WriteClaim
 from documents.store.database import begin, clock, commit, pool
 from documents.store.facts import CollectionFacts
@@ -35,7 +35,7 @@ from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import PostgresSession, StatementResult
 from foundation.postgres.session import ROLLBACK, Step
 from foundation.refusals import as_api_error
-from rillbase_native import Changes, Filter, Outcomes, Plan, QueryError
+from rillbase_native import Changes, Outcomes, Plan, QueryError
 from tenants import usage
 
 _ENFORCED = "documents_indexentry_unique"
@@ -45,8 +45,6 @@ MAX_CLOCK_AGE_S = 10.0
 Ended = WriteResult | ApiError
 #: Key, version, creation time and body of a locked document.
 Row = tuple[bytes, bytes, bytes, bytes | None]
-#: The filters of read, create, update and delete.
-Rules = tuple[Filter | None, Filter | None, Filter | None, Filter | None]
 
 
 class Stale(Exception):
@@ -134,16 +132,14 @@ class WriteAttempt:
     async def _look_up(self, position: int, write: WriteCall) -> _PlannedWrite | None:
         try:
             known = await self._known(write, fresh=self._again)
-            if not _may_write(write, known):
+            if not may_write(known.values(), write.source_id):
                 # It may have gained or lost its source while the facts were cached.
                 known = await self._known(write, fresh=True)
         except NotFound as error:
             self._ended[position] = error
             return None
-        if not _may_write(write, known):
-            self._ended[position] = CollectionReadOnly(
-                "The collection's documents come from a source. Change the rows of its table."
-            )
+        if not may_write(known.values(), write.source_id):
+            self._ended[position] = CollectionReadOnly(READ_ONLY)
             return None
         return _PlannedWrite(position, write, known)
 
@@ -220,7 +216,11 @@ class WriteAttempt:
                 (
                     one.write.operations,
                     [
-                        (name, numbers[collection.raw], _rules(collection, one.write))
+                        (
+                            name,
+                            numbers[collection.raw],
+                            write_rules(collection, one.write.principal),
+                        )
                         for name, collection in one.collections.items()
                     ],
                     one.write.atomic,
@@ -314,7 +314,7 @@ class WriteAttempt:
                 self._ended[plan.position] = as_api_error(error)
                 continue
             answer = plan.write.answer(outcomes) if plan.write.answer else None
-            written.append((plan, WriteResult(outcomes, answer)))
+            written.append((plan, WriteResult(outcomes, answer, plan.write.step)))
         await self._commit(session, changes, _also(written), single)
         for plan, one in written:
             self._ended[plan.position] = one
@@ -385,20 +385,6 @@ def _expected_progress(planned: Sequence[_PlannedWrite]) -> dict[bytes, bytes | 
     }
 
 
-def _may_write(write: WriteCall, known: dict[str, CollectionFacts]) -> bool:
-    """Return whether each collection allows this writer."""
-    return all(collection.source_id == write.source_id for collection in known.values())
-
-
-def _rules(collection: CollectionFacts, write: WriteCall) -> Rules | None:
-    """Return the filters for the native code; None: access rules do not apply to this caller."""
-    access = None if write.principal is None else access_of(collection, write.principal)
-    if access is None:
-        return None
-    allowed = access.filters.get
-    return allowed("read"), allowed("create"), allowed("update"), allowed("delete")
-
-
 def _rows(result: StatementResult) -> list[Row]:
     read, cell = result.bytes, result.raw
     return [(read(row, 0), read(row, 1), read(row, 2), cell(row, 3)) for row in range(result.rows)]
@@ -412,7 +398,7 @@ def _also(written: Sequence[tuple[_PlannedWrite, WriteResult]]) -> list[Step]:
         if plan.write.claim is not None
         for step in claims.records(
             plan.write.claim,
-            plan.write.record(one.outcomes) if plan.write.record else one.answer,
+            plan.write.record(one.outcomes, one.step) if plan.write.record else one.answer,
             plan.write.after,
         )
     ]

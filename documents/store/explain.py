@@ -8,7 +8,8 @@ from uuid import UUID
 
 from documents.store.large_results import ReadAllowance, in_turn
 from documents.store.notices import Notices
-from documents.store.planner import CandidatePlan, choose
+from documents.store.planner import CandidatePlan
+from documents.store.postgres_snapshot import PostgresSnapshot
 from documents.store.queries import CollectionReader, DocumentQuery, answer, opened
 from documents.store.scan import FIRST_BATCH, statement
 from foundation.errors import QueryTooExpensive
@@ -27,18 +28,13 @@ async def _explain(
     tenant_id: UUID, name: str, query: DocumentQuery, allowance: ReadAllowance
 ) -> JsonObject:
     async with opened(tenant_id, name, query.filter, None, allowance=allowance) as reader:
-        plan = await choose(
-            reader.session,
-            reader.collection,
-            reader.filter,
-            query.sort,
-            rows_wanted=query.offset + query.limit,
-        )
+        request = reader.request(query.sort, query.offset + query.limit)
+        plan = (await reader.candidates(request)).plan
         sql, postgres = "", None
-        if plan.ranges:
+        if plan.ranges and isinstance(reader.snapshot, PostgresSnapshot):
             scan, parameters = statement(reader.collection, plan, plan.ranges[0])
             sql = scan.sql
-            postgres = await _postgres(reader.session, scan, parameters)
+            postgres = await _postgres(reader.snapshot.session, scan, parameters)
         notices = await _notices(reader, query)
     grid = reader.filter.access()
     return {

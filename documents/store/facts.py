@@ -7,12 +7,14 @@ unknown change makes them start over.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from documents.backend import Backend
 from documents.store.database import pool, scope
 from foundation.environment import environment
-from foundation.errors import NotFound
+from foundation.errors import MixedBackends, NotFound, NotSupportedByBackend, Unavailable
 from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid
 from foundation.ttl_cache import TtlCache
@@ -22,8 +24,8 @@ MAX_COLLECTIONS = 10_000
 ACTIONS = ("read", "create", "update", "delete")
 
 _FIND = Statement(
-    "SELECT id, write_version, rules_version, schema, access_rules, source_id, version_floor "
-    "FROM documents_collection "
+    "SELECT id, write_version, rules_version, schema, access_rules, source_id, version_floor, "
+    "backend FROM documents_collection "
     "WHERE tenant_id = $1 AND name = $2 AND state = 'active'",
     (Oid.UUID, Oid.TEXT),
 )
@@ -34,6 +36,10 @@ _INDEXES = Statement(
     "AND i.state IN ('building', 'ready') ORDER BY i.number",
     (Oid.UUID, Oid.TEXT),
 )
+
+
+class ConcurrentDefinitionChange(Unavailable):
+    """Every attempt to use a collection met a concurrent change of its definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +71,37 @@ class CollectionFacts:
     indexes: tuple[IndexFacts, ...]
     #: The only source that may write its documents; None: no such restriction.
     source_id: UUID | None
+    #: Its JSON Schema as Extended JSON; None: no schema.
+    schema: bytes | None
+    #: Where its documents are stored.
+    backend: Backend
+
+    @property
+    def is_native(self) -> bool:
+        """Whether its documents are in the storage node."""
+        return self.backend == Backend.NATIVE
 
 
 async def find(tenant_id: UUID, name: str, *, fresh: bool = False) -> CollectionFacts:
     """Return a tenant's collection, or raise `NotFound`. `fresh`: bypass the cache."""
     return await _cache.get((tenant_id, name), fresh=fresh)
+
+
+def require_live(collection: CollectionFacts) -> None:
+    """Raise if changes to a collection cannot be pushed."""
+    if collection.is_native:
+        raise NotSupportedByBackend(
+            "Live queries of native collections are not available yet. Use the backend "
+            '"postgres" for collections that are subscribed to.'
+        )
+
+
+def require_one_backend(collections: Iterable[CollectionFacts]) -> None:
+    """Raise if collections are stored in different backends."""
+    if len({collection.backend for collection in collections}) > 1:
+        raise MixedBackends(
+            "A transaction or a lookup can only use collections of the same backend."
+        )
 
 
 async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> CollectionFacts:
@@ -106,6 +138,8 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
         rules=_rules(row.bytes(0, 4)),
         indexes=facts,
         source_id=None if row.raw(0, 5) is None else row.uuid(0, 5),
+        schema=schema,
+        backend=Backend(row.text(0, 7)),
     )
 
 

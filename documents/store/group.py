@@ -82,7 +82,7 @@ async def _run_separately(
         return [too_large]
     if write.is_single:
         outcomes = Outcomes.refused(too_large.code, too_large.detail, [])
-        return await _conclude(tenant_id, write, outcomes)
+        return [await conclude(tenant_id, write, outcomes, write.step)]
     if write.record is not None:
         raise NotOneTransaction
     parts: list[Outcomes] = []
@@ -91,11 +91,11 @@ async def _run_separately(
         if isinstance(part, ApiError):
             return [part]
         parts.append(part.outcomes)
-    return await _conclude(tenant_id, write, Outcomes(*parts))
+    return [await conclude(tenant_id, write, Outcomes(*parts), write.step)]
 
 
-async def _conclude(tenant_id: UUID, write: WriteCall, outcomes: Outcomes) -> list[Ended]:
-    """Record what accompanies a write whose operations became several transactions."""
+async def conclude(tenant_id: UUID, write: WriteCall, outcomes: Outcomes, step: bytes) -> Ended:
+    """Record what accompanies a write whose operations were other transactions."""
     answer = write.answer(outcomes) if write.answer else None
     also, record = write.also, write.record
     if write.claim is not None or also is not None:
@@ -103,11 +103,11 @@ async def _conclude(tenant_id: UUID, write: WriteCall, outcomes: Outcomes) -> li
             tenant_id,
             claim=write.claim,
             answer=None if answer is None else lambda _: answer,
-            record=None if record is None else lambda _: record(outcomes),
+            record=None if record is None else lambda *_: record(outcomes, step),
             after=write.after,
             also=None if also is None else lambda _: also(outcomes),
         )
         (concluded,) = await run_group(tenant_id, [last])
         if isinstance(concluded, ApiError) or concluded.answer is not answer:
-            return [concluded]
-    return [WriteResult(outcomes, answer)]
+            return concluded
+    return WriteResult(outcomes, answer, step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -16,7 +15,6 @@ from documents.store.queries import (
     native,
     notices_of,
     opened,
-    plan_for_all,
 )
 from rillbase_native import Filter, Group, Grouping, Sort
 from tenants.principals import Principal
@@ -70,13 +68,15 @@ async def _group(
     principal: Principal | None,
     allowance: ReadAllowance,
 ) -> Grouping:
-    async with opened(tenant_id, name, query.filter, principal, allowance=allowance) as reader:
+    async with opened(
+        tenant_id, name, query.filter, principal, allowance=allowance, is_fixed=False
+    ) as reader:
         grouping = Grouping(
             reader.filter,
             query.group,
-            now_ms=int(time.time() * 1000),
+            now_ms=reader.now_ms,
             most=MAX_GROUPED,
             readable=reader.readable,
         )
-        await feed(reader, grouping, await plan_for_all(reader), None, Budget())
+        await feed(reader, grouping, await reader.all_candidates(), Budget())
     return grouping

@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
+from documents.store.node.definitions import retried
 from foundation import bulk_budget
 from foundation.errors import QueryTooExpensive
 from foundation.per_loop import PerLoop
@@ -40,6 +42,11 @@ class ReadAllowance:
     rows: float
     has_turn: bool
 
+    def check(self, result_bytes: int) -> None:
+        """Raise `LargeResult` if a result of this size may not be held."""
+        if result_bytes > self.result_bytes:
+            raise LargeResult
+
     @classmethod
     def without_turn(cls) -> ReadAllowance:
         return cls(SMALL_BYTES, SMALL_ROWS, has_turn=False)
@@ -61,7 +68,10 @@ async def in_turn(tenant_id: UUID, read: Callable[[ReadAllowance], Awaitable[T]]
     """Read a result: immediately if it is small, otherwise in turn. `read` raises `LargeResult` if
     it needs more than its allowance.
     """
+    return await retried(partial(_in_turn, tenant_id, read))
 
+
+async def _in_turn(tenant_id: UUID, read: Callable[[ReadAllowance], Awaitable[T]]) -> T:
     async def read_in_turn() -> T:
         return await read(ReadAllowance.in_turn())
 

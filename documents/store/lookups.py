@@ -6,14 +6,16 @@ like those that do not exist.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from documents.store import bodies, facts
 from documents.store.access import NOTHING, access_of
 from documents.store.facts import CollectionFacts
-from documents.store.large_results import LargeResult
-from documents.store.reads import BY_KEY, CHECK, StoredDocument, is_current, row
+from documents.store.large_results import ReadAllowance
+from documents.store.reads import CHECK, is_current, row
+from documents.store.snapshot import Snapshot
+from documents.store.stored_document import StoredDocument
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import Statement, StatementRunner
 from foundation.postgres.arrays import byteas
@@ -88,55 +90,48 @@ async def sides_of(
 
 
 async def read_sides(
-    session: StatementRunner,
+    snapshot: Snapshot,
     sides: Sequence[LookupCollection],
     keys: Sequence[Sequence[bytes]],
     now_ms: int,
-    max_held_bytes: int,
+    allowance: ReadAllowance,
 ) -> list[list[StoredDocument]] | None:
     """Return the readable documents with these keys, for each lookup. None: a collection has
     changed in the snapshot.
     """
-    checks = await session.run([(CHECK, (side.collection.id.bytes,)) for side in sides])
-    if not all(map(is_current, checks, (side.collection for side in sides))):
+    if not await snapshot.are_current([side.collection for side in sides]):
         return None
     if sum(map(len, keys)) > MAX_LOOKED_UP:
         raise QueryTooExpensive(f"The query looks up more than {MAX_LOOKED_UP} documents.")
-    held_bytes = 0
+    earlier_bytes = 0
     documents_by_side: list[list[StoredDocument]] = []
     for side, side_keys in zip(sides, keys, strict=True):
         documents_by_side.append([])
         for begin in range(0, len(side_keys), AT_ONCE):
+            budget = _LookupBudget(allowance, earlier_bytes)
             some = side_keys[begin : begin + AT_ONCE]
-            parameters = (byteas(some), bodies.largest_carried(len(some)))
-            (result,) = await session.run([(BY_KEY, (side.collection.id.bytes, *parameters))])
-            documents = [row(result, number) for number in range(result.rows)]
-            held_bytes += sum(bodies.size_bytes(one.body) for one in documents)
-            _check_size(held_bytes, max_held_bytes)
-            documents = await _complete(session, side, documents)
-            documents_by_side[-1] += [one for one in documents if _may_see(side, one.body, now_ms)]
+            async for documents in snapshot.documents(side.collection, some, budget.reserve):
+                documents_by_side[-1] += [
+                    one for one in documents if _may_see(side, one.body, now_ms)
+                ]
+            earlier_bytes = budget.bytes
     return documents_by_side
 
 
-def _check_size(held_bytes: int, max_held_bytes: int) -> None:
-    if held_bytes > MAX_BYTES:
-        raise QueryTooExpensive("The documents that the query looks up are too large.")
-    if held_bytes > max_held_bytes:
-        raise LargeResult
+class _LookupBudget:
+    """The bytes of the documents that are looked up."""
 
+    def __init__(self, allowance: ReadAllowance, earlier_bytes: int) -> None:
+        self._allowance = allowance
+        self._earlier_bytes = earlier_bytes
+        self.bytes = earlier_bytes
 
-async def _complete(
-    session: StatementRunner, side: LookupCollection, documents: list[StoredDocument]
-) -> list[StoredDocument]:
-    """Read the bodies that are omitted."""
-    cells = [(one.key, one.body) for one in documents]
-    complete = list[StoredDocument]()
-    async for part, omitted in bodies.read_omitted(session, side.collection.raw, cells):
-        complete += [
-            replace(one, body=omitted[one.key]) if one.key in omitted else one
-            for one in documents[part]
-        ]
-    return complete
+    def reserve(self, part_bytes: int) -> None:
+        """Raise if this many bytes are too many in addition to the earlier ones."""
+        self.bytes = self._earlier_bytes + part_bytes
+        if self.bytes > MAX_BYTES:
+            raise QueryTooExpensive("The documents that the query looks up are too large.")
+        self._allowance.check(self.bytes)
 
 
 async def read_versions(

@@ -14,23 +14,19 @@ from uuid import UUID
 from documents.store import cursors, facts
 from documents.store.access import access_of
 from documents.store.database import begin_snapshot, commit, pool
-from documents.store.facts import CollectionFacts
+from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
 from documents.store.large_results import LARGE_BYTES, LargeResult, ReadAllowance, in_turn
 from documents.store.lookups import LookupCollection, read_sides, sides_of
+from documents.store.node.snapshot import node_snapshot
 from documents.store.notices import Notices
-from documents.store.planner import CandidatePlan, choose
-from documents.store.reads import ATTEMPTS, CHECK, ConcurrentDefinitionChange, is_current
-from documents.store.scan import (
-    FIRST_BATCH,
-    LARGEST_BATCH,
-    LARGEST_BATCH_IF_CONTENDED,
-    Row,
-    scan,
-)
+from documents.store.planner import CandidatePlan
+from documents.store.postgres_snapshot import PostgresSnapshot
+from documents.store.reads import ATTEMPTS, CHECK, is_current
+from documents.store.scan import LARGEST_BATCH, Row
+from documents.store.snapshot import CandidateRequest, Candidates, Snapshot
 from foundation import bulk_budget
 from foundation.errors import QueryTooExpensive
-from foundation.postgres import PostgresSession, Statement, StatementRunner
-from foundation.postgres.session import Oid
+from foundation.postgres import PostgresSession
 from foundation.refusals import as_api_error
 from rillbase_native import (
     Filter,
@@ -52,12 +48,6 @@ MAX_SECONDS = 5.0
 MAX_SORT_BYTES = 64 * 1024 * 1024
 #: A page ends after the document with which it exceeds this size.
 PAGE_BYTES = 16 * 1024 * 1024
-SMALLEST_BATCH = 16
-
-_COUNT_ALL = Statement(
-    "SELECT count(*) FROM documents_document WHERE collection_id = $1 AND body IS NOT NULL",
-    (Oid.UUID,),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +78,31 @@ class DocumentPage:
 class CollectionReader:
     """A collection, open for reads in one snapshot with the access of one caller."""
 
-    session: StatementRunner
+    snapshot: Snapshot
     collection: CollectionFacts
     filter: Filter
     #: The caller's read filter, which is combined with the query's; None: everything is readable.
     readable: Filter | None
     allowance: ReadAllowance
+    #: The time of the filter.
+    now_ms: int
     #: Rows of the first batch, where those of several queries share a round trip.
     first_batch_rows: int = LARGEST_BATCH
+
+    def request(self, sort: Sort, n_rows: int) -> CandidateRequest:
+        """Return what to request for a number of matches."""
+        return CandidateRequest(
+            self.filter, sort, n_rows, self.now_ms, first_batch=self.first_batch_rows
+        )
+
+    async def candidates(self, request: CandidateRequest) -> Candidates:
+        """Choose how the rows are read."""
+        return await self.snapshot.candidates(self.collection, request)
+
+    async def all_candidates(self) -> Candidates:
+        """Choose how all matches are read, in any order."""
+        request = self.request(Sort.parse(None), MAX_EXAMINED)
+        return await self.candidates(replace(request, needs_all=True))
 
 
 @asynccontextmanager
@@ -106,16 +113,37 @@ async def opened(
     principal: Principal | None,
     *,
     allowance: ReadAllowance | None = None,
+    is_fixed: bool = True,
 ) -> AsyncIterator[CollectionReader]:
-    """Open a snapshot in which the collection has not changed, by default without a turn."""
-    allowance = allowance or ReadAllowance.without_turn()
-    async with pool().session(tenant_id) as session:
-        collection = await _current(session, tenant_id, name)
+    """Open a snapshot in which the collection has not changed, by default without a turn.
+    `is_fixed` False: there is only one read.
+    """
+    async with _snapshot_of(tenant_id, name, is_fixed=is_fixed) as (snapshot, collection):
         access = access_of(collection, principal) if principal is not None else None
         readable = None if access is None else access.require("read")
-        condition = query_filter if readable is None else query_filter.and_(readable)
+        yield CollectionReader(
+            snapshot,
+            collection,
+            query_filter if readable is None else query_filter.and_(readable),
+            readable,
+            allowance or ReadAllowance.without_turn(),
+            now_ms=int(time.time() * 1000),
+        )
+
+
+@asynccontextmanager
+async def _snapshot_of(
+    tenant_id: UUID, name: str, *, is_fixed: bool
+) -> AsyncIterator[tuple[Snapshot, CollectionFacts]]:
+    collection = await facts.find(tenant_id, name)
+    if collection.is_native:
+        async with node_snapshot(tenant_id, is_fixed=is_fixed) as in_node:
+            yield in_node, collection
+        return
+    async with pool().session(tenant_id) as session:
+        collection = await _current(session, tenant_id, name)
         try:
-            yield CollectionReader(session, collection, condition, readable, allowance)
+            yield PostgresSnapshot(session), collection
         finally:
             if session.in_transaction:
                 await session.run([commit()])
@@ -147,7 +175,14 @@ async def _select(
 ) -> QueryResult:
     for attempt in range(ATTEMPTS):
         sides = await sides_of(tenant_id, query.lookups, principal, fresh=attempt > 0)
-        async with opened(tenant_id, name, query.filter, principal, allowance=allowance) as reader:
+        async with opened(
+            tenant_id,
+            name,
+            query.filter,
+            principal,
+            allowance=allowance,
+            is_fixed=query.lookups is not None,
+        ) as reader:
             bound = cursors.binding(tenant_id, reader.collection.id, query.filter, query.sort)
             after = cursors.read(query.cursor, bound) if query.cursor else None
             selection = await answer(reader, query, after)
@@ -165,11 +200,9 @@ async def _embed(
     """Add the looked-up documents to each document. False: a collection has changed."""
     if lookups is None:
         return True
+    facts.require_one_backend([reader.collection, *(side.collection for side in sides)])
     keys = native(partial(selection.references, lookups))
-    now_ms = int(time.time() * 1000)
-    referenced = await read_sides(
-        reader.session, sides, keys, now_ms, reader.allowance.result_bytes
-    )
+    referenced = await read_sides(reader.snapshot, sides, keys, reader.now_ms, reader.allowance)
     if referenced is None:
         return False
     bodies = [[(document.key, document.body) for document in side] for side in referenced]
@@ -218,17 +251,11 @@ async def answer(
 ) -> Selection:
     """Run a query in an open snapshot, with the filter of the reading."""
     budget = budget or Budget()
+    request = replace(reader.request(query.sort, query.offset + query.limit), after=after)
     for in_order in (True, False):
-        plan = await choose(
-            reader.session,
-            reader.collection,
-            reader.filter,
-            query.sort,
-            rows_wanted=query.offset + query.limit,
-            in_order=in_order,
-        )
-        selection = _selection(reader, query, plan, after, budget.page_bytes)
-        if await feed(reader, selection, plan, after, budget, query.offset + query.limit + 1):
+        candidates = await reader.candidates(replace(request, in_order=in_order))
+        selection = _selection(reader, query, candidates.plan, after, budget.page_bytes)
+        if await feed(reader, selection, candidates, budget):
             return selection
     raise AssertionError("rows that are sorted afterwards are never misplaced")
 
@@ -246,7 +273,7 @@ def _selection(
         offset=0 if after else query.offset,
         limit=query.limit,
         after=after.sort_position if after else None,
-        now_ms=int(time.time() * 1000),
+        now_ms=reader.now_ms,
         max_bytes=MAX_SORT_BYTES,
         page_bytes=page_bytes,
         projection=query.projection,
@@ -272,33 +299,15 @@ class CandidateSink(Protocol):
 
 
 async def feed(
-    reader: CollectionReader,
-    selection: CandidateSink,
-    plan: CandidatePlan,
-    after: cursors.CursorPosition | None,
-    budget: Budget,
-    n_rows: int = FIRST_BATCH,
+    reader: CollectionReader, selection: CandidateSink, candidates: Candidates, budget: Budget
 ) -> bool:
     """Read until the page is complete. False: the plan's order differs from the sort's."""
-    resume = None
-    if after is not None and plan.order != "any":
-        resume = after.resume(by_index=plan.order == "index")
-    first_batch = min(_first_batch(plan, n_rows), reader.first_batch_rows)
-    scanned = scan(
-        reader.session,
-        reader.collection,
-        plan,
-        resume,
-        first_batch=first_batch,
-        largest_batch=_largest_batch,
-    )
     examined = 0
-    async for rows in scanned:
-        progress = native(partial(selection.feed, rows))
-        budget.spend(len(rows))
-        examined += len(rows)
-        if selection.held_bytes > reader.allowance.result_bytes:
-            raise LargeResult
+    async for batch in candidates.batches:
+        progress = native(partial(selection.feed, batch.rows))
+        budget.spend(batch.examined)
+        examined += batch.examined
+        reader.allowance.check(selection.held_bytes)
         if progress == "misplaced":
             return False
         if progress == "enough":
@@ -308,19 +317,6 @@ async def feed(
         if reader.allowance.has_turn:
             await bulk_budget.tenants.wait(reader.collection.tenant_id)
     return True
-
-
-def _largest_batch() -> int:
-    """Rows that hold the event loop for milliseconds, unless other tenants are active."""
-    is_contended = bulk_budget.tenants.contention.is_contended
-    return LARGEST_BATCH_IF_CONTENDED if is_contended else LARGEST_BATCH
-
-
-def _first_batch(plan: CandidatePlan, n_rows: int) -> int:
-    """Rows in order are read until the page is complete; rows to be sorted are all read."""
-    if plan.order == "any":
-        return min((plan.estimate or FIRST_BATCH) + 1, LARGEST_BATCH)
-    return min(max(n_rows, SMALLEST_BATCH), FIRST_BATCH)
 
 
 class Budget:
@@ -368,30 +364,18 @@ async def _count(
     principal: Principal | None,
     allowance: ReadAllowance,
 ) -> int | Selection:
-    async with opened(tenant_id, name, query_filter, principal, allowance=allowance) as reader:
+    async with opened(
+        tenant_id, name, query_filter, principal, allowance=allowance, is_fixed=False
+    ) as reader:
         if reader.filter.canonical() == Filter.parse(None).canonical():
-            (result,) = await reader.session.run([(_COUNT_ALL, (reader.collection.id.bytes,))])
-            return result.integer(0, 0)
+            return await reader.snapshot.count_all(reader.collection)
         # A page of size zero holds at most one document, of any size.
         counter = replace(reader, allowance=replace(allowance, result_bytes=LARGE_BYTES))
         query = DocumentQuery(reader.filter, Sort.parse(None), limit=0)
-        plan = await plan_for_all(reader)
-        selection = _selection(reader, query, plan, None)
-        await feed(counter, selection, plan, None, Budget())
+        candidates = await reader.all_candidates()
+        selection = _selection(reader, query, candidates.plan, None)
+        await feed(counter, selection, candidates, Budget())
         return selection
-
-
-async def plan_for_all(reader: CollectionReader) -> CandidatePlan:
-    """Choose a plan for reading all matches in any order."""
-    plan = await choose(
-        reader.session,
-        reader.collection,
-        reader.filter,
-        Sort.parse(None),
-        rows_wanted=MAX_EXAMINED,
-        in_order=False,
-    )
-    return replace(plan, order="any")
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +402,9 @@ async def find(
     behind = cursors.CursorPosition(after, b"", after) if after else None
 
     async def read(allowance: ReadAllowance) -> Selection:
-        async with opened(tenant_id, name, query_filter, principal, allowance=allowance) as reader:
+        async with opened(
+            tenant_id, name, query_filter, principal, allowance=allowance, is_fixed=False
+        ) as reader:
             return await answer(reader, query, behind, budget)
 
     selection = await in_turn(tenant_id, read)

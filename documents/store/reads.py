@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
 from documents.store import bodies, facts
 from documents.store.access import CallerAccess, access_of
 from documents.store.database import pool, scope
-from documents.store.facts import CollectionFacts
-from documents.store.large_results import LargeResult, ReadAllowance, in_turn
-from foundation.errors import Unavailable
+from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
+from documents.store.large_results import ReadAllowance, in_turn
+from documents.store.node.snapshot import NodeSnapshot
+from documents.store.stored_document import StoredDocument
 from foundation.postgres import PostgresSession, Statement, StatementResult
 from foundation.postgres.arrays import byteas
 from foundation.postgres.session import Oid
@@ -30,27 +30,6 @@ BY_KEY = Statement(
     "FROM documents_document WHERE collection_id = $1 AND key = ANY($2) AND body IS NOT NULL",
     (Oid.UUID, Oid.BYTEA_ARRAY, Oid.INT4),
 )
-
-
-class ConcurrentDefinitionChange(Unavailable):
-    """Every attempt to read a collection met a concurrent change of its definition."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDocument:
-    """A document with its current version."""
-
-    key: bytes
-    version: int
-    created_ms: int
-    updated_ms: int
-    #: In the rows of `BY_KEY`, the size of an omitted body.
-    body: bytes
-
-    @property
-    def is_omitted(self) -> bool:
-        """Whether the body is still to be read."""
-        return bodies.omitted_size(self.body) > 0
 
 
 def row(result: StatementResult, number: int) -> StoredDocument:
@@ -86,8 +65,13 @@ async def _get(
 ) -> dict[bytes, StoredDocument]:
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
-        async with pool().session(tenant_id) as session:
-            documents = await _read(session, collection, keys, allowance)
+        documents: list[StoredDocument] | None
+        if collection.is_native:
+            parts = NodeSnapshot().documents(collection, keys, allowance.check)
+            documents = [document async for part in parts for document in part]
+        else:
+            async with pool().session(tenant_id) as session:
+                documents = await _read(session, collection, keys, allowance)
         if documents is not None:
             access = None if principal is None else access_of(collection, principal)
             return _readable(access, documents, now_ms)
@@ -105,8 +89,7 @@ async def _read(
     documents = await _documents(session, collection, keys, largest)
     if documents is None:
         return None
-    if sum(bodies.size_bytes(document.body) for document in documents) > allowance.result_bytes:
-        raise LargeResult
+    allowance.check(sum(bodies.size_bytes(document.body) for document in documents))
     omitted = [(document.key, document.body) for document in documents if document.is_omitted]
     documents = [document for document in documents if not document.is_omitted]
     # Each part is read in one snapshot, so version and body belong together.

@@ -38,8 +38,14 @@ class WriteCall:
     #: Of a call that takes several transactions: what the claim records instead of the response,
     #: and what the transaction before has recorded. The write is rejected if that is no longer
     #: recorded, and `NotOneTransaction` is raised if its operations have to be divided.
-    record: Callable[[Outcomes], RecordedStep] | None = None
+    record: Callable[[Outcomes, bytes], RecordedStep] | None = None
     after: bytes | None = None
+    #: What `record` has to know of this transaction besides its outcomes. A repeated call may have
+    #: chosen other documents: it receives what the first one had recorded.
+    step: bytes = b""
+    #: Names a write that statements accompany and that has no claim: with this name, it is executed
+    #: once.
+    name: bytes | None = None
     #: Statements that belong to the transaction, such as those that record the progress of an
     #: import.
     also: Callable[[Outcomes], list[Step]] | None = None
@@ -73,7 +79,8 @@ class WriteCall:
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """The outcomes of a write, and its rendered response if one was requested."""
+    """The outcomes of a write, its rendered response if one was requested, and its step."""
 
     outcomes: Outcomes
     answer: CallResponse | None = None
+    step: bytes = b""

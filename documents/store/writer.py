@@ -16,8 +16,10 @@ from collections import deque
 from typing import cast
 from uuid import UUID
 
+from documents.store import facts
 from documents.store.attempt import Ended
 from documents.store.group import run_group
+from documents.store.node.writes import write_to_node
 from documents.store.write import WriteCall, WriteResult
 from foundation import bulk_budget
 from foundation.errors import ApiError, Unavailable
@@ -107,9 +109,13 @@ class WriteBatcher:
         )
 
     async def submit(self, write: WriteCall) -> Ended:
+        run = write_to_node if await _is_native(write) else _run_alone
         if _is_bulk(write):
             async with self._bulk.turn(write.tenant_id):
-                return await _run_alone(write)
+                return await run(write)
+        if run is write_to_node:
+            # The node gathers writes itself.
+            return await write_to_node(write)
         if not write.is_single:
             return await _run_alone(write)
         lane = self._lanes.get(write.tenant_id)
@@ -120,6 +126,14 @@ class WriteBatcher:
         finally:
             if lane.idle and self._lanes.get(write.tenant_id) is lane:
                 del self._lanes[write.tenant_id]
+
+
+async def _is_native(write: WriteCall) -> bool:
+    """Return whether the documents are in the storage node."""
+    names = set(write.collections().values())
+    collections = [await facts.find(write.tenant_id, name) for name in names]
+    facts.require_one_backend(collections)
+    return any(collection.is_native for collection in collections)
 
 
 async def _run_alone(write: WriteCall) -> Ended:

@@ -132,7 +132,7 @@ class ClaimedImport:
     async def write(self, call: WriteCall, job_id: UUID, lines: int) -> WriteResult:
         """Write, and record how many lines are done then."""
         step = ImportStep(job_id, lines, self.body.size, self.body.digest).recorded()
-        call.claim, call.record, call.after = self._claim, lambda _: step, self._after
+        call.claim, call.record, call.after = self._claim, lambda *_: step, self._after
         try:
             written = await write(call)
         except IdempotencyMismatch:
@@ -144,5 +144,5 @@ class ClaimedImport:
     async def end(self, tenant_id: UUID, response: CallResponse) -> None:
         """Record the response."""
         claim = self._claim_of(self.body.digest)
-        call = WriteCall(tenant_id, claim=claim, record=lambda _: response, after=self._after)
+        call = WriteCall(tenant_id, claim=claim, record=lambda *_: response, after=self._after)
         await write(call)

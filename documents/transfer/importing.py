@@ -160,6 +160,7 @@ class ImportRun:
             atomic=False,
             principal=self._principal,
             also=lambda outcomes: [self._after(batch, outcomes).store_statement()],
+            name=b"import %b %d" % (self._progress.id.bytes, self._progress.lines_done),
         )
         try:
             if self._claimed is None:

@@ -56,6 +56,7 @@ async def of_query(
     if not _NAME.match(request.collection):
         raise NotFound(f"The collection {request.collection!r} does not exist.")
     collection = await facts.find(tenant_id, request.collection)
+    facts.require_live(collection)
     access = bind(collection, claims) if is_ruled else None
     rule, served = _read_rule(access), await read_served()
     grids = served.of(tenant_id) or served.shared

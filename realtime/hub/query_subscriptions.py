@@ -209,9 +209,11 @@ class QuerySubscription:
         principal.require_collection(request.collection)
         tenant_id = self.subscriber.tenant.id
         collection = await facts.find(tenant_id, request.collection, fresh=fresh)
+        facts.require_live(collection)
         access = access_of(collection, principal)
         rule = None if access is None else access.require("read")
         sides = await sides_of(tenant_id, request.lookups, principal, fresh=fresh)
+        facts.require_one_backend([collection, *(side.collection for side in sides)])
         return LiveQuery(
             collection.tenant_id.bytes,
             collection.raw,

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from redis.exceptions import RedisError
 
+from documents.store.facts import ConcurrentDefinitionChange
 from documents.store.lookups import read_versions
 from documents.store.queries import opened
-from documents.store.reads import ConcurrentDefinitionChange
 from foundation.errors import ApiError
 from foundation.limits import Limit
 from foundation.tasks import task
@@ -22,7 +22,7 @@ from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch
-from realtime.registration.initial_rows import take_snapshot
+from realtime.registration.initial_rows import session_of, take_snapshot
 from realtime.registration.registration import (
     CollectionReference,
     RulesChanged,
@@ -92,10 +92,10 @@ async def fetch(
     sides = await sides_of_query(query, source)
     async with opened(source.tenant_id, source.collection, query.filter(), None) as reader:
         compare(reader.collection, query.collection, query.rules_version)
-        snapshot = await take_snapshot(reader.session)
+        snapshot = await take_snapshot(session_of(reader))
         now_ms = int(time.time() * 1000)
         read = await read_versions(
-            reader.session, sides, question.keys, snapshot.xmax, MOST_BYTES, now_ms
+            session_of(reader), sides, question.keys, snapshot.xmax, MOST_BYTES, now_ms
         )
     if read is None:
         raise ConcurrentDefinitionChange

@@ -6,18 +6,17 @@ those of any query, with the planner and the native matcher.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
 
 from documents.outbox.entries import TransactionSnapshot
-from documents.store.facts import CollectionFacts
+from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
 from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult, ReadAllowance
 from documents.store.lookups import LookupCollection, read_sides, read_small
+from documents.store.postgres_snapshot import PostgresSnapshot
 from documents.store.queries import Budget, CollectionReader, DocumentQuery, answer, native, opened
-from documents.store.reads import ConcurrentDefinitionChange
 from foundation import bulk_budget
 from foundation.errors import ResultTooLarge
 from foundation.postgres import Statement, StatementResult, StatementRunner
@@ -95,7 +94,7 @@ async def read_all(
     """
     no_principal: Principal | None = None
     async with opened(tenant_id, name, reads[0][0], no_principal, allowance=allowance) as reader:
-        snapshot = await take_snapshot(reader.session)
+        snapshot = await take_snapshot(session_of(reader))
         read = list[InitialRows]()
         n_rows = n_bytes = 0
         for begin in range(0, len(reads), TOGETHER):
@@ -130,7 +129,7 @@ async def _read_small_results(
     """Read queries concurrently; None for each that has more than a few rows."""
     if len(reads) == 1:
         return [None]
-    trips = SharedTrips(reader.session)
+    trips = SharedTrips(session_of(reader))
     tenant = reader.collection.tenant_id
 
     def small_read(
@@ -139,7 +138,7 @@ async def _read_small_results(
         async def read(session: StatementRunner) -> QueryRows:
             small_reader = replace(
                 reader,
-                session=_SmallQuerySession(session),
+                snapshot=PostgresSnapshot(_SmallQuerySession(session)),
                 allowance=replace(reader.allowance, result_bytes=FEW_BYTES),
                 first_batch_rows=FEW_ROWS + 1,
             )
@@ -208,9 +207,10 @@ async def _read_foreign(
     if extent.lookup_query is None:
         return []
     keys = native(partial(extent.lookup_query.references, rows))
-    now_ms = int(time.time() * 1000)
-    session = reader.session
-    referred = await read_sides(session, extent.sides, keys, now_ms, reader.allowance.result_bytes)
+    now_ms = reader.now_ms
+    session = session_of(reader)
+    snapshot = PostgresSnapshot(session)
+    referred = await read_sides(snapshot, extent.sides, keys, now_ms, reader.allowance)
     if referred is None:
         raise ConcurrentDefinitionChange
     foreign: list[ForeignRows] = []
@@ -220,6 +220,13 @@ async def _read_foreign(
         listed = [(d.key, d.version, d.created_ms, d.updated_ms, d.body) for d in documents]
         foreign.append((listed, everything is not None))
     return foreign
+
+
+def session_of(reader: CollectionReader) -> StatementRunner:
+    """Return the session of the snapshot: live queries need one in PostgreSQL."""
+    if not isinstance(reader.snapshot, PostgresSnapshot):
+        raise TypeError("a snapshot of another backend")
+    return reader.snapshot.session
 
 
 async def take_snapshot(session: StatementRunner) -> TransactionSnapshot:

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from documents.collections.actions import check_ttl, has_documents, lock_by_name, set_source
 from documents.models import Collection
-from foundation.errors import Conflict, NotFound
+from foundation.errors import Conflict, NotFound, NotSupportedByBackend
 from foundation.json_types import JsonObject
 from sources.connection import parse_target, seal_url
 from sources.definitions.describe import configured_fields
@@ -77,7 +77,9 @@ def do_create(
     ensure_room(tenant, "sources", present())
     if collection.source_id is not None:
         raise Conflict("The collection already has a source.")
-    if has_documents(collection.pk):
+    if collection.is_native:
+        raise NotSupportedByBackend("A native collection cannot follow a table.")
+    if has_documents(collection):
         raise Conflict("The collection has documents; only an empty collection can get a source.")
     source = Source(
         tenant=tenant,

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from documents.backend import Backend
 from documents.outbox.entries import Image, StreamEntryKind, encode_image
 from documents.store.facts import CollectionFacts
 from realtime.delivery_trace.evidence import TracedDocument
@@ -42,6 +43,8 @@ def named() -> TracedDocument:
         rules={},
         indexes=(),
         source_id=None,
+        schema=None,
+        backend=Backend.POSTGRES,
     )
     return TracedDocument(facts, KEY)
 

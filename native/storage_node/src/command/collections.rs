@@ -139,9 +139,10 @@ pub(super) fn get(
         Some(named) => QuerySnapshot::Named(named),
         None => QuerySnapshot::Own(node.db.snapshot()),
     };
-    let mut rows = Vec::new();
-    while !words.is_empty() {
+    let (mut rows, mut count) = (Vec::new(), 0);
+    while !words.is_empty() && rows.len() < REPLY_BYTES {
         let key = words.next()?;
+        count += 1;
         if let Some(document) = node
             .collections
             .get(number, key, Some(snapshot.snapshot()))?
@@ -153,12 +154,11 @@ pub(super) fn get(
             };
             put_row(&mut rows, &candidate.row());
         }
-        if rows.len() > REPLY_BYTES && !words.is_empty() {
-            let text = "the documents are too large together: request fewer";
-            return Err(CommandRefusal::new("OUT_OF_RANGE", text));
-        }
     }
+    // The caller requests the remaining keys again.
+    reply.array(2);
     reply.bulk(&rows);
+    reply.integer(count);
     Ok(CommandStep::Done)
 }
 

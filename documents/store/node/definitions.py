@@ -1,0 +1,108 @@
+"""Definitions of collections in the storage node.
+
+PostgreSQL has the current definition of each collection, and the node a copy. A change is committed
+to PostgreSQL, then installed in the node, and only then reported to its caller. Each read and write
+carries the version of the definition that it was made with. If the node has another one, or none,
+the current definition is read from PostgreSQL and installed, and the call starts over: a process
+that ended between the two steps leaves nothing to repair. The node ignores a definition that is not
+newer than its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from documents.store import claims, facts
+from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
+from foundation.environment import environment
+from foundation.resp_pipeline import Argument
+from rillbase_native import Value
+from storage_engine.node.client import client
+from storage_engine.node.refusals import as_api_error
+from storage_engine.node.wire import CommandRejected, Reply
+
+T = TypeVar("T")
+
+ATTEMPTS = 5
+_OTHER_DEFINITION = frozenset({"STALE", "NO_COLLECTION"})
+
+
+class DefinitionChanged(Exception):
+    """The node had another definition than the one that was used. It has the current one now."""
+
+
+async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Repeat an attempt that meets a change of a definition."""
+    for _ in range(ATTEMPTS):
+        try:
+            return await attempt()
+        except DefinitionChanged:
+            continue
+    raise ConcurrentDefinitionChange
+
+
+async def call(
+    collections: Sequence[CollectionFacts], *command: Argument, is_idempotent: bool = True
+) -> Reply:
+    """Send a command that carries the versions of collections' definitions."""
+    node, tenant_id = client(), collections[0].tenant_id
+    send = node.try_call if is_idempotent else node.call_once
+    try:
+        return await send(tenant_id, *command)
+    except CommandRejected as error:
+        if error.code == "MISMATCH":
+            raise claims.mismatch() from None
+        if error.code == "IN_PROGRESS":
+            raise claims.in_progress() from None
+        if error.code not in _OTHER_DEFINITION:
+            raise as_api_error(error) from None
+    for collection in collections:
+        await install_current(tenant_id, collection.name)
+    raise DefinitionChanged
+
+
+async def install_current(tenant_id: UUID, name: str) -> None:
+    """Install the current definition of a collection, or raise if it does not exist any more."""
+    await install(await facts.find(tenant_id, name, fresh=True))
+
+
+async def install(collection: CollectionFacts) -> None:
+    """Install a definition, unless the node has a newer one."""
+    await client().call(
+        collection.tenant_id, "RB.COL.DEFINE", node_name(collection), definition(collection)
+    )
+
+
+def node_name(collection: CollectionFacts) -> str:
+    """Return the name of a collection in its tenant's namespace."""
+    return str(collection.id)
+
+
+def definition(collection: CollectionFacts) -> bytes:
+    """Return a definition as the node reads it, in BSON."""
+    limits = {
+        "array_elements": environment().rillbase_max_array_elements,
+        "values": environment().rillbase_max_document_values,
+    }
+    indexes = [
+        {
+            "number": index.number,
+            "name": index.name,
+            "fields": [list(field) for field in index.fields],
+            "unique": index.unique,
+            "ready": index.ready,
+        }
+        for index in collection.indexes
+    ]
+    members = {
+        "write_version": b"%d" % collection.write_version,
+        "rules_version": b"%d" % collection.rules_version,
+        "schema": collection.schema or b"null",
+        "limits": json.dumps(limits).encode(),
+        "indexes": json.dumps(indexes).encode(),
+    }
+    text = b",".join(b'"%b":%b' % (name.encode(), member) for name, member in members.items())
+    return Value.parse(b"{%b}" % text).bson()

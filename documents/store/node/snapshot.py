@@ -1,0 +1,144 @@
+"""A snapshot of collections in the storage node."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal, cast
+from uuid import UUID
+
+from documents.store.bodies import ROUND_TRIP_BYTES
+from documents.store.facts import CollectionFacts
+from documents.store.node.definitions import call, node_name
+from documents.store.planner import EVERYTHING, CandidatePlan
+from documents.store.scan import LARGEST_BATCH, LARGEST_BATCH_IF_CONTENDED
+from documents.store.snapshot import CandidateBatch, CandidateRequest, Candidates
+from documents.store.stored_document import StoredDocument
+from foundation import bulk_budget
+from foundation.resp_pipeline import Argument
+from rillbase_native import candidate_rows
+from storage_engine.node.client import client
+from storage_engine.node.publication import member, number
+from storage_engine.node.wire import Reply
+
+#: The smallest batch, and the largest first one.
+SMALLEST_BATCH, FIRST_BATCH = 16, 256
+#: Documents that one command reads by their keys.
+KEYS_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A part of a query's candidates."""
+
+    batch: CandidateBatch
+    #: The words that request the next part; none: this is the last one.
+    following: tuple[Argument, ...]
+
+
+@asynccontextmanager
+async def node_snapshot(tenant_id: UUID, *, is_fixed: bool) -> AsyncIterator[NodeSnapshot]:
+    """Open a snapshot. `is_fixed` False: there is only one read, of the newest state."""
+    if not is_fixed:
+        yield NodeSnapshot()
+        return
+    name = cast("bytes", await client().call(tenant_id, "RB.SNAPSHOT.OPEN"))
+    try:
+        yield NodeSnapshot(("AT", name))
+    finally:
+        await client().call(tenant_id, "RB.SNAPSHOT.CLOSE", name)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSnapshot:
+    """One state of the node's collections."""
+
+    #: The words that name it in commands; none: the newest, which a single read sees.
+    words: tuple[Argument, ...] = ()
+
+    async def candidates(
+        self, collection: CollectionFacts, request: CandidateRequest
+    ) -> Candidates:
+        words: list[Argument] = [
+            "RB.COL.QUERY",
+            node_name(collection),
+            collection.write_version,
+            request.filter.canonical(),
+            request.sort.canonical(),
+            *("NOW", request.now_ms, "BYTES", ROUND_TRIP_BYTES, "DOCUMENTS", request.rows),
+        ]
+        if request.needs_all or not request.in_order:
+            words.append("UNORDERED")
+        first_batch = min(max(request.rows + 1, SMALLEST_BATCH), FIRST_BATCH)
+        options: tuple[Argument, ...] = ("COUNT", first_batch, *self.words)
+        if request.after is not None:
+            options = (*options, "AFTER", request.after.entry, request.after.key)
+        reply = await call([collection], *words, *options)
+        plan = _plan(collection, reply, request)
+        return Candidates(plan, _batches(collection, tuple(words), _page(reply)))
+
+    async def count_all(self, collection: CollectionFacts) -> int:
+        reply = await call([collection], "RB.COL.INFO", node_name(collection), *self.words)
+        return number(reply, b"documents")
+
+    async def are_current(self, collections: Sequence[CollectionFacts]) -> bool:
+        """Every read carries the version of its collection's definition."""
+        return True
+
+    async def documents(
+        self,
+        collection: CollectionFacts,
+        keys: Sequence[bytes],
+        reserve: Callable[[int], None],
+    ) -> AsyncIterator[list[StoredDocument]]:
+        head = ("RB.COL.GET", node_name(collection), collection.write_version)
+        size, position = 0, 0
+        while position < len(keys):
+            some = keys[position : position + KEYS_AT_ONCE]
+            reply = await call([collection], *head, *self.words, *some)
+            rows, count = cast("tuple[bytes, int]", reply)
+            size += len(rows)
+            reserve(size)
+            position += count
+            yield [StoredDocument(*row[:5]) for row in candidate_rows(rows)]
+
+
+async def _batches(
+    collection: CollectionFacts, words: tuple[Argument, ...], page: _Page
+) -> AsyncIterator[CandidateBatch]:
+    yield page.batch
+    while page.following:
+        is_contended = bulk_budget.tenants.contention.is_contended
+        count = LARGEST_BATCH_IF_CONTENDED if is_contended else LARGEST_BATCH
+        page = _page(await call([collection], *words, "COUNT", count, *page.following))
+        yield page.batch
+
+
+def _page(reply: Reply) -> _Page:
+    rows = candidate_rows(cast("bytes", member(reply, b"rows")))
+    batch = CandidateBatch(rows, number(reply, b"examined"))
+    after = cast("list[bytes] | None", member(reply, b"after"))
+    if after is None:
+        return _Page(batch, ())
+    plan, snapshot = (cast("bytes", member(reply, name)) for name in (b"plan", b"snapshot"))
+    return _Page(batch, ("PLAN", plan, "AFTER", *after, "AT", snapshot))
+
+
+def _plan(collection: CollectionFacts, reply: Reply, request: CandidateRequest) -> CandidatePlan:
+    """Describe the node's plan as one of ours."""
+    index_number = number(reply, b"index")
+    index = next((one for one in collection.indexes if one.number == index_number), None)
+    bounds = None if index is None else request.filter.bounds(index.fields)
+    by_id = request.filter.id_bounds() if index is None else None
+    ranges = by_id if bounds is None else bounds.ranges
+    order = cast("bytes", member(reply, b"order")).decode()
+    entries = member(reply, b"entries")
+    return CandidatePlan(
+        index,
+        EVERYTHING if ranges is None else ranges,
+        "any" if request.needs_all else cast('Literal["id", "index", "any"]', order),
+        bounds,
+        backward=bool(number(reply, b"backward")),
+        estimate=entries if isinstance(entries, int) else None,
+    )

@@ -1,0 +1,98 @@
+"""Definitions, sizes and indexes of the node's collections, for code that is not asynchronous."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple, cast
+from uuid import UUID
+
+from django.db import transaction
+from redis.exceptions import ResponseError
+
+from documents.models import Collection
+from documents.store import facts
+from documents.store.node.definitions import call, install_current, node_name, retried
+from documents.store.sync import run
+from foundation.resp_pipeline import Argument
+from storage_engine.node.admin import code_of, tenant_connection
+from storage_engine.node.publication import member, number
+
+
+class CollectionSize(NamedTuple):
+    """The size of a collection's documents."""
+
+    documents: int
+    #: As BSON.
+    bytes: int
+
+
+class IndexedPart(NamedTuple):
+    """Documents that were added to an index."""
+
+    documents: int
+    #: The key after which the next part begins; None: there is none.
+    after: bytes | None
+
+
+def install_after_commit(collection: Collection) -> None:
+    """Install the definition of a native collection once its change is committed: before the caller
+    is answered, so that nothing obeys the previous one from then on.
+    """
+    if collection.is_native:
+        install = partial(install_current, collection.tenant_id, collection.name)
+        transaction.on_commit(partial(run, install))
+
+
+def drop_after_commit(collection: Collection) -> None:
+    """Remove the documents of a native collection once it is dropped."""
+    if collection.is_native:
+        # A failure is repeated by the task that removes the collection.
+        transaction.on_commit(
+            partial(drop_from_node, collection.tenant_id, collection.pk), robust=True
+        )
+
+
+def drop_from_node(tenant_id: UUID, collection_id: UUID) -> None:
+    """Remove a collection from the node."""
+    with tenant_connection(tenant_id) as node:
+        if node is not None:
+            node.call("RB.COL.DROP", str(collection_id))
+
+
+def sizes_of(tenant_id: UUID, collection_ids: Iterable[UUID]) -> dict[UUID, CollectionSize]:
+    """Return the sizes of native collections. One that the node does not have yet is empty."""
+    sizes = {}
+    with tenant_connection(tenant_id) as node:
+        for collection_id in collection_ids:
+            sizes[collection_id] = CollectionSize(0, 0)
+            if node is None:
+                continue
+            try:
+                reply = node.call("RB.COL.INFO", str(collection_id))
+            except ResponseError as error:
+                if code_of(error) != "NO_COLLECTION":
+                    raise
+                continue
+            # Maps are lists of names and values in the protocol of these connections.
+            words = cast("list[bytes | int]", reply)
+            members = dict(zip(words[::2], words[1::2], strict=True))
+            size = CollectionSize(int(members[b"documents"]), int(members[b"bytes"]))
+            sizes[collection_id] = size
+    return sizes
+
+
+def build_part(
+    tenant_id: UUID, name: str, index_number: int, after: bytes, documents: int
+) -> IndexedPart:
+    """Add the next documents to an index. Raise if one of them violates it."""
+
+    async def build() -> IndexedPart:
+        collection = await facts.find(tenant_id, name, fresh=True)
+        head = ("RB.COL.BUILD", node_name(collection), collection.write_version, index_number)
+        position: tuple[Argument, ...] = ("AFTER", after) if after else ()
+        reply = await call([collection], *head, *position, "COUNT", documents)
+        following = cast("bytes | None", member(reply, b"after"))
+        return IndexedPart(number(reply, b"documents"), following)
+
+    return run(partial(retried, build))
