@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rillbase_documents::refusal::DocumentRefusal;
+
 /// The result of an operation on a collection.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -18,6 +20,24 @@ pub enum Error {
         /// The installed version.
         installed: u64,
     },
+    /// The key of a claim was used with another request.
+    Mismatch,
+    /// Another call with the key of a claim has continued.
+    InProgress,
+    /// The definition has no index with this number.
+    NoIndex,
+    /// Two documents have the same values in a unique index that is being built.
+    DuplicateKey {
+        /// The index's name.
+        index: String,
+    },
+    /// A document cannot be in an index that is being built.
+    Unindexed {
+        /// The document's `_id` as Extended JSON.
+        id: String,
+        /// Why.
+        refusal: Box<DocumentRefusal>,
+    },
     /// A definition cannot be compiled.
     Definition(String),
     /// Stored bytes are malformed although their checksums match.
@@ -26,11 +46,16 @@ pub enum Error {
 
 impl Error {
     /// A stable name of the error, for programs.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> &str {
         match self {
             Self::Engine(error) => error.code(),
             Self::NoCollection => "no_collection",
             Self::Stale { .. } => "stale",
+            Self::Mismatch => "mismatch",
+            Self::InProgress => "in_progress",
+            Self::NoIndex => "no_index",
+            Self::DuplicateKey { .. } => "duplicate_key",
+            Self::Unindexed { refusal, .. } => &refusal.code,
             Self::Definition(_) => "invalid_definition",
             Self::Malformed(_) => "corruption",
         }
@@ -44,6 +69,18 @@ impl fmt::Display for Error {
             Self::NoCollection => write!(out, "the collection does not exist"),
             Self::Stale { installed } => {
                 write!(out, "the installed definition has version {installed}")
+            }
+            Self::Mismatch => write!(out, "the key was used with another request"),
+            Self::InProgress => write!(out, "another call with the key has continued"),
+            Self::NoIndex => write!(out, "the index does not exist"),
+            Self::DuplicateKey { index } => {
+                write!(
+                    out,
+                    "two documents have the same values in the index '{index}'"
+                )
+            }
+            Self::Unindexed { id, refusal } => {
+                write!(out, "the document {id}: {}", refusal.detail)
             }
             Self::Definition(why) => write!(out, "the definition is invalid: {why}"),
             Self::Malformed(what) => write!(out, "{what} is malformed"),

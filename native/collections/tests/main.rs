@@ -6,7 +6,9 @@
     reason = "a test fails by panicking"
 )]
 
+mod claims;
 mod groups;
+mod index_builds;
 mod model;
 mod opened;
 mod plans;
