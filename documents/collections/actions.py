@@ -138,7 +138,7 @@ def do_change(
     for index in dropped:
         drop_index(collection, index)
     # Writes to a native collection continue until the node has the new definition.
-    ready = not collection.is_native and not has_documents(collection)
+    ready = not collection.is_native and not has_documents(collection.pk)
     _add_indexes(collection, added, ready=ready)
     collection.write_version += 1
     collection.save_next_version()
@@ -230,13 +230,13 @@ def _add_indexes(
     return added
 
 
-def has_documents(collection: Collection) -> bool:
+def has_documents(collection_id: UUID) -> bool:
     """Return whether a collection in PostgreSQL has any document."""
     with connections["default"].cursor() as cursor:
         cursor.execute(
             "SELECT EXISTS (SELECT FROM documents_document "
             "WHERE collection_id = %s AND body IS NOT NULL)",
-            (collection.pk,),
+            (collection_id,),
         )
         row = cursor.fetchone()
     return bool(row and row[0])

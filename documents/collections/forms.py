@@ -151,7 +151,7 @@ class CollectionCreation(CollectionChange):
 
     name = NameField()
     backend = serializers.ChoiceField(
-        Backend,
+        list(Backend),
         default=Backend.POSTGRES,
         help_text="Where documents are stored: in PostgreSQL, or in the storage node (`native`). "
         "Live queries of native collections are not available yet.",

@@ -68,7 +68,7 @@ class CollectionAnswer(serializers.Serializer[object]):
     access_rules = AccessRules()
     indexes = IndexAnswer(many=True)
     ttl = TtlAnswer(allow_null=True)
-    backend = serializers.ChoiceField(Backend)
+    backend = serializers.ChoiceField(list(Backend))
     read_only = serializers.BooleanField(  # type: ignore[assignment]
         help_text="Whether the documents come from a source, so that writes are rejected."
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import requests
 
+from documents.backend import Backend
 from documents.models import Collection, Index
 from foundation.scope import scoped
 from tenants.models import ApiKey
@@ -16,6 +18,8 @@ from tests.caller import Caller, with_key
 from tests.make import TenantAccount, make_key, make_tenant, unique
 
 FIELD = tuple[str, int]
+#: Where tests store the documents of their collections, unless they say otherwise.
+default_backend: ContextVar[str] = ContextVar("default_backend", default=Backend.POSTGRES)
 
 
 @dataclass
@@ -79,6 +83,7 @@ def make_collection(
     schema: object = None,
     rules: object = None,
     indexes: Sequence[tuple[str, Sequence[FIELD], bool]] = (),
+    backend: str = "",
 ) -> CollectionClient:
     """Make a collection whose indexes are ready, with a tenant of its own unless one is given."""
     account = account or make_tenant(plan="dedicated")
@@ -87,6 +92,7 @@ def make_collection(
             name=name or unique("things"),
             schema=None if schema is None else json.dumps(schema),
             access_rules=json.dumps(rules or {}),
+            backend=backend or default_backend.get(),
         )
         for index_name, fields, is_unique in indexes:
             Index.objects.create(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from documents.backend import Backend
 from tests.caller import problem
 from tests.documents.collection import CollectionClient, make_collection
 
@@ -24,7 +25,7 @@ def things(server: str) -> CollectionClient:
 
 
 @pytest.fixture(scope="module")
-def shared(server: str) -> CollectionClient:
+def shared(server: str, backend: Backend) -> CollectionClient:
     return make_collection(server)
 
 

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connections
 
+from documents.backend import Backend
 from tests.caller import problem
 from tests.documents.collection import CollectionClient, make_collection
 
@@ -26,7 +27,7 @@ GROUP = {"by": ["shop", "item.kind"], "measures": MEASURES}
 
 
 @pytest.fixture(scope="module")
-def sales(server: str) -> CollectionClient:
+def sales(server: str, backend: Backend) -> CollectionClient:
     """A collection of 600 sales; in half of them, null fields are missing."""
     collection = make_collection(server, indexes=[("pieces", [("pieces", 1)], False)])
     rng = random.Random(11)

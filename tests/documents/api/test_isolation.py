@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from documents.api.operations import OPERATIONS
+from documents.backend import Backend
 from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 from tests.caller import Caller, with_key
@@ -25,7 +26,7 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def victim(server: str) -> CollectionClient:
+def victim(server: str, backend: Backend) -> CollectionClient:
     victim = make_collection(server, name="secrets", rules={"read": True, "update": True})
     victim.insert({"_id": "a", "text": MARK})
     return victim
@@ -64,6 +65,7 @@ def test_a_stranger_sees_and_changes_nothing(
     assert victim.caller.get(f"{victim.path}/documents/a").json()["version"] == 1
 
 
+@pytest.mark.backend("postgres", reason="it reads PostgreSQL's tables")
 @pytest.mark.parametrize(
     "table", ["documents_document", "documents_indexentry", "documents_collection"]
 )
@@ -81,6 +83,7 @@ def test_the_database_hides_other_tenants_rows_from_code_without_a_filter(
             assert bool(row[0]) is expected, table
 
 
+@pytest.mark.backend("postgres", reason="it reads PostgreSQL's tables")
 def test_the_application_can_read_nothing_of_the_outbox(victim: CollectionClient) -> None:
     with psycopg.connect(environment().role_url(DatabaseRole.APP)) as connection:
         connection.execute(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from documents.backend import Backend
 from documents.store.bodies import ROUND_TRIP_BYTES, largest_carried, parts
 from tests.caller import Caller, problem
 from tests.documents.collection import CollectionClient, make_collection
@@ -28,7 +29,7 @@ def _document(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def large(server: str) -> CollectionClient:
+def large(server: str, backend: Backend) -> CollectionClient:
     """A collection of 160 documents, three quarters of which have a megabyte."""
     collection = make_collection(server, indexes=[("rank", RANK, False)])
     for begin in range(0, DOCUMENTS, 16):

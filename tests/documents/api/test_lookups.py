@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from django.db import connections
 
+from documents.backend import Backend
 from tests.caller import problem, with_key
 from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
@@ -21,7 +22,7 @@ LOOKUP = [
 
 
 @pytest.fixture(scope="module")
-def todos(server: str) -> CollectionClient:
+def todos(server: str, backend: Backend) -> CollectionClient:
     """A collection of 300 todos whose owners and tags exist, do not exist, or are missing."""
     collection = make_collection(server, name="todos")
     people = make_collection(server, account=collection.account, name="people")

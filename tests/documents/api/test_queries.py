@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from documents.backend import Backend
 from tests.caller import problem
 from tests.documents.collection import CollectionClient, make_collection
 
@@ -20,7 +21,7 @@ INDEXES = [
 
 
 @pytest.fixture(scope="module")
-def things(server: str) -> CollectionClient:
+def things(server: str, backend: Backend) -> CollectionClient:
     """A collection of 400 documents, with indexes."""
     collection = make_collection(server, indexes=INDEXES)
     rng = random.Random(5)
@@ -39,7 +40,7 @@ def things(server: str) -> CollectionClient:
 
 
 @pytest.fixture(scope="module")
-def unindexed(server: str, things: CollectionClient) -> CollectionClient:
+def unindexed(server: str, backend: Backend, things: CollectionClient) -> CollectionClient:
     """The same documents in a collection without indexes."""
     collection = make_collection(server, account=things.account)
     collection.insert_many(things.query(limit=1000))

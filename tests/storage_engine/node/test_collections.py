@@ -68,7 +68,7 @@ def write(
 def read(client: redis.Redis, name: str, document_id: object) -> tuple[int, Any] | None:
     """Return a document's version and body; None if it does not exist."""
     key = id_key(value(document_id))
-    rows = candidate_rows(execute(client, "RB.COL.GET", name, 1, key))
+    rows = candidate_rows(execute(client, "RB.COL.GET", name, 1, key)[0])
     return (rows[0][1], plain(rows[0][4])) if rows else None
 
 
