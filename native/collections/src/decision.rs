@@ -7,12 +7,14 @@ use std::sync::Arc;
 use rillbase_documents::changes::{ChangedDocument, GroupChanges};
 use rillbase_documents::columns::row_us;
 use rillbase_documents::entry::IndexEntry;
+use rillbase_documents::outcome::WriteResult;
 use rillbase_documents::plan::{WriteCollection, WritePlan, WriteRequest};
 use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_documents::unique::{OwnedKey, OwnedKeys, RequestedKey};
 use rillbase_engine::{Millis, WriteBatch};
 use rillbase_query::bson::Document;
 
+use crate::claim::{ClaimRecord, ClaimedResult, CollectionClaim};
 use crate::counters::encode_pair;
 use crate::definition::{number_in_collection, number_in_database};
 use crate::error::{Error, Result};
@@ -20,17 +22,27 @@ use crate::format::{
     DocumentHead, EntryForm, decode_document, document_key, encode_document, entry_key,
 };
 use crate::store::{Collections, InstalledCollection, VersionFloor};
-use crate::write::{CollectionWrite, WriteOutcome};
+use crate::write::{CollectionWrite, WriteOutcome, WrittenResult};
 
 /// How long the version of a deleted document is stored with its key.
 const TOMBSTONE_MS: Millis = 24 * 3_600_000;
+
+/// What a group does about a write.
+enum WriteFate {
+    /// It is decided with the plan, and recorded with its claim.
+    Planned(Option<CollectionClaim>),
+    /// Its result is recorded.
+    Replayed(ClaimRecord),
+    /// It cannot be decided.
+    Failed(Error),
+}
 
 /// The collections of a group, and the writes that can be decided.
 struct PlannedGroup {
     installed: Vec<Arc<InstalledCollection>>,
     plan: WritePlan,
-    /// By write: why it cannot be decided.
-    failures: Vec<Option<Error>>,
+    /// By write.
+    fates: Vec<WriteFate>,
 }
 
 /// What a group is decided with.
@@ -46,47 +58,102 @@ impl Collections {
         &self,
         writes: Vec<CollectionWrite>,
     ) -> Result<(Option<WriteBatch>, Vec<WriteOutcome>)> {
-        let group = self.planned(writes);
+        let group = self.planned(writes)?;
         let rows = self.rows(&group)?;
         let changes = self.changes(&group, &rows.locked)?;
-        let batch = self.batch(&group, &rows, &changes);
-        let mut decided = changes.results.into_iter();
-        let outcomes = group.failures.into_iter().map(|failure| match failure {
-            Some(failure) => Err(failure),
-            None => decided
-                .next()
-                .flatten()
-                .ok_or(Error::Malformed("the outcome of a write")),
-        });
-        let outcomes = outcomes.collect();
+        let mut batch = self.batch(&group, &rows, &changes);
+        let outcomes = self.outcomes((&mut batch, rows.now), group.fates, changes.results);
         Ok(((!batch.is_empty()).then_some(batch), outcomes))
     }
 
-    fn planned(&self, writes: Vec<CollectionWrite>) -> PlannedGroup {
+    /// The outcomes of a group's writes. Adds the claims of those that were decided to the batch.
+    fn outcomes(
+        &self,
+        (batch, now): (&mut WriteBatch, Millis),
+        fates: Vec<WriteFate>,
+        results: Vec<Option<WriteResult>>,
+    ) -> Vec<WriteOutcome> {
+        let mut results = results.into_iter();
+        let outcomes = fates.into_iter().map(|fate| match fate {
+            WriteFate::Failed(failure) => Err(failure),
+            WriteFate::Replayed(record) => Ok(WrittenResult::Claimed(ClaimedResult {
+                is_replayed: true,
+                record,
+            })),
+            WriteFate::Planned(claim) => {
+                let result = results.next().flatten();
+                let result = result.ok_or(Error::Malformed("the outcome of a write"))?;
+                Ok(match claim {
+                    None => WrittenResult::Decided(result),
+                    Some(claim) => {
+                        WrittenResult::Claimed(self.put_claim((&mut *batch, now), &claim, &result))
+                    }
+                })
+            }
+        });
+        outcomes.collect()
+    }
+
+    fn planned(&self, writes: Vec<CollectionWrite>) -> Result<PlannedGroup> {
         let named = writes.iter().flat_map(|write| &write.collections);
         let numbers: BTreeSet<u64> = named.map(|collection| collection.number).collect();
         let installed: Vec<Arc<InstalledCollection>> = numbers
             .into_iter()
             .filter_map(|number| self.installed(number).ok())
             .collect();
-        let (mut requests, mut failures) = (Vec::new(), Vec::new());
-        for write in writes {
-            let request = for_group(write, &installed);
-            failures.push(request.as_ref().err().cloned());
-            requests.extend(request);
+        let (mut requests, mut fates) = (Vec::new(), Vec::<WriteFate>::new());
+        for mut write in writes {
+            let claim = write.claim.take();
+            if let Some(claim) = &claim
+                && let Some(fate) = self.fate_of_claim(claim, &fates)?
+            {
+                fates.push(fate);
+                continue;
+            }
+            // A recorded result is replayed whatever has become of the collections.
+            fates.push(match for_group(write, &installed) {
+                Ok(request) => {
+                    requests.push(request);
+                    WriteFate::Planned(claim)
+                }
+                Err(failure) => WriteFate::Failed(failure),
+            });
         }
         let collections = installed.iter().map(|collection| WriteCollection {
             id: id_of(collection.number),
             definition: collection.compiled.clone(),
         });
-        PlannedGroup {
+        Ok(PlannedGroup {
             plan: WritePlan {
                 collections: collections.collect(),
                 writes: requests,
             },
             installed,
-            failures,
+            fates,
+        })
+    }
+
+    /// The fate of a write by its claim, after those before it; `None` if it may be executed.
+    fn fate_of_claim(
+        &self,
+        claim: &CollectionClaim,
+        earlier: &[WriteFate],
+    ) -> Result<Option<WriteFate>> {
+        let has_key = |fate: &WriteFate| {
+            let planned = match fate {
+                WriteFate::Planned(planned) => planned.as_ref(),
+                _ => None,
+            };
+            planned.is_some_and(|planned| planned.has_key_of(claim))
+        };
+        if earlier.iter().any(has_key) {
+            return Ok(Some(WriteFate::Failed(Error::InProgress)));
         }
+        let recorded = self.claim(claim.namespace, &claim.key)?;
+        Ok(match claim.replay(recorded) {
+            Ok(replayed) => replayed.map(WriteFate::Replayed),
+            Err(failure) => Some(WriteFate::Failed(failure)),
+        })
     }
 
     /// The rows that a group may affect.

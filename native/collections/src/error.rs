@@ -18,6 +18,10 @@ pub enum Error {
         /// The installed version.
         installed: u64,
     },
+    /// The key of a claim was used with another request.
+    Mismatch,
+    /// Another call with the key of a claim has continued.
+    InProgress,
     /// A definition cannot be compiled.
     Definition(String),
     /// Stored bytes are malformed although their checksums match.
@@ -31,6 +35,8 @@ impl Error {
             Self::Engine(error) => error.code(),
             Self::NoCollection => "no_collection",
             Self::Stale { .. } => "stale",
+            Self::Mismatch => "mismatch",
+            Self::InProgress => "in_progress",
             Self::Definition(_) => "invalid_definition",
             Self::Malformed(_) => "corruption",
         }
@@ -45,6 +51,8 @@ impl fmt::Display for Error {
             Self::Stale { installed } => {
                 write!(out, "the installed definition has version {installed}")
             }
+            Self::Mismatch => write!(out, "the key was used with another request"),
+            Self::InProgress => write!(out, "another call with the key has continued"),
             Self::Definition(why) => write!(out, "the definition is invalid: {why}"),
             Self::Malformed(what) => write!(out, "{what} is malformed"),
         }

@@ -8,6 +8,7 @@
 //! - `write.rs` — the commit queue: writes of a collection are decided one group after another, and
 //!   become visible before the next group starts. [`StagedCollectionWrites`] is a part of the
 //!   engine's groups, which share one sync.
+//! - `claim.rs` — what a server records with a write, so that it is executed once.
 //! - `decision.rs` — reads the rows of a group, decides its writes, and makes its batch.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
 //! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and
@@ -23,6 +24,7 @@
 )]
 
 mod candidate_scan;
+mod claim;
 mod counters;
 mod decision;
 mod declaration;
@@ -34,9 +36,12 @@ mod store;
 mod write;
 
 pub use candidate_scan::{Candidate, CandidatePosition, CandidateScan, DocumentRecord};
+pub use claim::{ClaimRecord, ClaimedResult, CollectionClaim};
 pub use definition::{NativeDefinition, NativeIndex};
 pub use error::{Error, Result};
 pub use format::DocumentHead;
 pub use plan::{CandidateRequest, PlanOrder, ScanPlan};
 pub use store::{CollectionSize, Collections};
-pub use write::{CollectionWrite, StagedCollectionWrites, WriteOutcome, WrittenCollection};
+pub use write::{
+    CollectionWrite, StagedCollectionWrites, WriteOutcome, WrittenCollection, WrittenResult,
+};

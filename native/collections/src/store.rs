@@ -14,7 +14,7 @@ use crate::definition::{MAX_COLLECTION, NativeDefinition};
 use crate::error::{Error, Result};
 use crate::format::prefix;
 
-/// Collections share this many commit queues.
+/// Collections and claims share this many commit queues.
 const QUEUES: usize = 1024;
 const HOUR_MS: Millis = 3_600_000;
 /// The floors of more hours than this are merged.
@@ -24,6 +24,7 @@ const ENTRIES: &str = "collections";
 const DEFINITIONS: &str = "collection-definitions";
 const COUNTS: &str = "collection-counts";
 const FLOORS: &str = "collection-floors";
+const CLAIMS: &str = "collection-claims";
 
 /// A collection's definition, compiled.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ pub struct Collections {
     definitions: Keyspace,
     pub(crate) counts: Keyspace,
     pub(crate) floors: Keyspace,
+    pub(crate) claims: Keyspace,
     installed: RwLock<HashMap<u64, Arc<InstalledCollection>>>,
     queues: Box<[Mutex<()>]>,
 }
@@ -86,6 +88,7 @@ impl Collections {
             .keyspace(DEFINITIONS, KeyspaceOptions::default())
             .keyspace(COUNTS, counts)
             .keyspace(FLOORS, floors)
+            .keyspace(CLAIMS, KeyspaceOptions::default())
     }
 
     /// Opens the collections of a database that was opened with [`Self::options`].
@@ -109,6 +112,7 @@ impl Collections {
             entries: keyspace(ENTRIES)?,
             counts: keyspace(COUNTS)?,
             floors: keyspace(FLOORS)?,
+            claims: keyspace(CLAIMS)?,
             definitions,
             db: Arc::clone(db),
             installed: RwLock::new(installed),
@@ -116,12 +120,12 @@ impl Collections {
         })
     }
 
-    /// Locks the commit queues of collections, in ascending order.
+    /// Locks the commit queues of collections and claims by their numbers, in ascending order.
     pub(crate) fn lock_queues(
         &self,
-        collections: impl Iterator<Item = u64>,
+        numbers: impl Iterator<Item = u64>,
     ) -> Vec<MutexGuard<'_, ()>> {
-        let queues = collections.map(|number| number % QUEUES as u64);
+        let queues = numbers.map(|number| number % QUEUES as u64);
         let queues: BTreeSet<usize> = queues.filter_map(|queue| queue.try_into().ok()).collect();
         let queues = queues
             .into_iter()

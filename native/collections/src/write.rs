@@ -1,8 +1,8 @@
 //! The commit queue: groups of writes of a collection, one after another. Writes that have
-//! collections in common belong to one group.
+//! collections or the key of a claim in common belong to one group.
 //!
 //! A group reads the rows that its writes may affect, decides all of them in memory, and becomes
-//! one batch. It occupies the queues of its collections until the batch is visible. So nothing
+//! one batch. It occupies the queues of its collections and claims until the batch is visible. So nothing
 //! changes between reading and writing, no write is retried, and a key of a unique index that had
 //! no owner when the group was decided has none when it is written.
 
@@ -13,6 +13,7 @@ use rillbase_documents::outcome::WriteResult;
 use rillbase_documents::plan::WriteRequest;
 use rillbase_engine::{GroupResults, GroupTicket, GroupWrite, WriteBatch, WriteGroup};
 
+use crate::claim::{ClaimedResult, CollectionClaim};
 use crate::error::{Error, Result};
 use crate::store::Collections;
 
@@ -25,6 +26,11 @@ pub struct WrittenCollection {
     pub write_version: u64,
 }
 
+impl WrittenCollection {
+    /// The number of collections that do not exist.
+    pub const MISSING: u64 = u64::MAX;
+}
+
 /// A write.
 #[derive(Debug, Clone)]
 pub struct CollectionWrite {
@@ -32,10 +38,29 @@ pub struct CollectionWrite {
     pub collections: Vec<WrittenCollection>,
     /// The operations.
     pub request: WriteRequest,
+    /// What is recorded with them.
+    pub claim: Option<CollectionClaim>,
+}
+
+impl CollectionWrite {
+    /// The numbers of its commit queues.
+    fn queue_numbers(&self) -> impl Iterator<Item = u64> {
+        let collections = self.collections.iter().map(|collection| collection.number);
+        collections.chain(self.claim.as_ref().map(CollectionClaim::queue_number))
+    }
+}
+
+/// The result of a write.
+#[derive(Debug, Clone)]
+pub enum WrittenResult {
+    /// Of a write without a claim.
+    Decided(WriteResult),
+    /// Of a write with a claim.
+    Claimed(ClaimedResult),
 }
 
 /// The outcome of a write: refusals of its operations are part of the result.
-pub type WriteOutcome = Result<WriteResult>;
+pub type WriteOutcome = Result<WrittenResult>;
 
 /// A write with its position among all that are staged together.
 type PlacedWrite = (usize, CollectionWrite);
@@ -50,7 +75,7 @@ struct CollectionGroup {
     outcomes: Vec<WriteOutcome>,
 }
 
-/// Writes that were decided and occupy their collections' commit queues.
+/// Writes that were decided and occupy their commit queues.
 #[derive(Debug)]
 pub struct StagedCollectionWrites<'a> {
     groups: Vec<CollectionGroup>,
@@ -94,9 +119,8 @@ impl Collections {
     /// other writes of their collections wait until then.
     pub fn stage(&self, writes: Vec<CollectionWrite>) -> StagedCollectionWrites<'_> {
         let count = writes.len();
-        let collections = writes.iter().flat_map(|write| &write.collections);
-        let queues = self.lock_queues(collections.map(|collection| collection.number));
-        let groups = by_shared_collections(writes).into_iter();
+        let queues = self.lock_queues(writes.iter().flat_map(CollectionWrite::queue_numbers));
+        let groups = by_shared_queues(writes).into_iter();
         StagedCollectionWrites {
             groups: groups.map(|writes| self.group(writes)).collect(),
             count,
@@ -119,14 +143,14 @@ impl Collections {
     }
 }
 
-/// Groups of writes such that no two groups write to the same collection. The writes of a collection
-/// keep their order.
-fn by_shared_collections(writes: Vec<CollectionWrite>) -> Vec<Vec<PlacedWrite>> {
+/// Groups of writes such that no two groups write to the same collection, or with the same key of a
+/// claim. The writes of a collection keep their order.
+fn by_shared_queues(writes: Vec<CollectionWrite>) -> Vec<Vec<PlacedWrite>> {
     let mut groups: Vec<Vec<PlacedWrite>> = Vec::new();
     let mut group_of: HashMap<u64, usize> = HashMap::new();
     for (position, write) in writes.into_iter().enumerate() {
-        let numbers = || write.collections.iter().map(|collection| collection.number);
-        let earlier: BTreeSet<usize> = numbers()
+        let earlier: BTreeSet<usize> = write
+            .queue_numbers()
             .filter_map(|number| group_of.get(&number).copied())
             .collect();
         let mut earlier = earlier.into_iter();
@@ -143,7 +167,7 @@ fn by_shared_collections(writes: Vec<CollectionWrite>) -> Vec<Vec<PlacedWrite>> 
                 *group = first;
             }
         }
-        group_of.extend(numbers().map(|number| (number, first)));
+        group_of.extend(write.queue_numbers().map(|number| (number, first)));
         if let Some(group) = groups.get_mut(first) {
             group.push((position, write));
         }

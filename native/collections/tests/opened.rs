@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use rillbase_collections::{
-    CollectionWrite, Collections, NativeDefinition, NativeIndex, WriteOutcome, WrittenCollection,
+    CollectionWrite, Collections, NativeDefinition, NativeIndex, Result, WriteOutcome,
+    WrittenCollection, WrittenResult,
 };
 use rillbase_documents::elements::DocumentLimits;
 use rillbase_documents::operation::DocumentOperation;
 use rillbase_documents::operations::DocumentOperations;
+use rillbase_documents::outcome::WriteResult;
 use rillbase_documents::plan::{NamedTarget, WriteRequest};
 use rillbase_documents::precondition::Precondition;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
@@ -55,8 +57,18 @@ impl OpenedCollections {
         Self::open(vfs, clock)
     }
 
+    /// Writes a group without claims, and returns the results in order.
+    pub(crate) fn write(&self, writes: Vec<CollectionWrite>) -> Vec<Result<WriteResult>> {
+        let decided = |written| match written {
+            WrittenResult::Decided(result) => result,
+            WrittenResult::Claimed(_) => panic!("a write has a claim"),
+        };
+        let outcomes = self.outcomes(writes).into_iter();
+        outcomes.map(|outcome| outcome.map(decided)).collect()
+    }
+
     /// Writes a group, and returns the outcomes in order.
-    pub(crate) fn write(&self, writes: Vec<CollectionWrite>) -> Vec<WriteOutcome> {
+    pub(crate) fn outcomes(&self, writes: Vec<CollectionWrite>) -> Vec<WriteOutcome> {
         let mut staged = self.collections.stage(writes);
         let mut results = self
             .db
@@ -123,5 +135,6 @@ pub(crate) fn write_of(
             atomic,
             expected: Precondition::default(),
         },
+        claim: None,
     }
 }

@@ -7,8 +7,7 @@ use std::time::Instant;
 use std::vec::IntoIter;
 
 use rillbase_aggregates::{self as aggregates, Add, AggregateOutcomes, AggregateWrites, Apply};
-use rillbase_collections::CollectionWrite;
-use rillbase_documents::outcome::WriteResult;
+use rillbase_collections::{CollectionWrite, WrittenResult};
 use rillbase_engine::{
     Error, GroupResults, GroupTicket, GroupWrite, Millis, Sequence, WriteBatch, WriteGroup,
 };
@@ -57,7 +56,7 @@ pub(crate) enum GroupOutcome {
     Added(Vec<bool>),
     /// Whether the position was new.
     Applied(bool),
-    Written(WriteResult),
+    Written(WrittenResult),
 }
 
 /// The writes of a group by kind, in order within each kind.

@@ -6,11 +6,12 @@
 use std::time::{Duration, Instant};
 
 use rillbase_collections::{
-    Candidate, CandidatePosition, CandidateRequest, CandidateScan, CollectionWrite,
-    NativeDefinition, PlanOrder, ScanPlan, WrittenCollection,
+    Candidate, CandidatePosition, CandidateRequest, CandidateScan, CollectionClaim,
+    CollectionWrite, NativeDefinition, PlanOrder, ScanPlan, WrittenCollection, WrittenResult,
 };
 use rillbase_documents::plan::WriteRequest;
 use rillbase_documents::row_format::put_row;
+use rillbase_documents::write_format::encode_result;
 use rillbase_engine::DbSnapshot;
 use rillbase_query::bson::Document;
 use rillbase_query::environment::EvaluationContext;
@@ -21,6 +22,7 @@ use rillbase_query::sort::Sort;
 use super::CommandStep;
 use super::follow::REPLY_BYTES;
 use super::values::at;
+use crate::catalog::Namespace;
 use crate::document::{self, Format};
 use crate::group::CommandWrite;
 use crate::node::NodeCore;
@@ -32,6 +34,8 @@ use crate::words::{Words, unknown};
 
 const DEFAULT_COUNT: usize = 100;
 const MAX_COUNT: usize = 10_000;
+/// The longest key of a claim.
+const MAX_CLAIM_KEY: usize = 64;
 /// A reply ends after this time, or after this many candidates: the next request continues.
 const MAX_TIME: Duration = Duration::from_millis(20);
 const MAX_EXAMINED: usize = 10_000;
@@ -112,19 +116,89 @@ pub(super) fn write(
     session: &mut CommandSession,
     mut words: Words<'_>,
 ) -> Result<CommandWrite> {
+    let namespace = session.namespace()?;
+    let claim = words
+        .take("CLAIM")
+        .then(|| read_claim(namespace, &mut words));
+    let claim = claim.transpose()?;
     let request = WriteRequest::decode(words.next()?)
         .map_err(|error| CommandRefusal::syntax(format!("the request is malformed: {error}")))?;
     let mut collections = Vec::new();
     while !words.is_empty() {
+        let number = namespace.collection(words.text()?);
         collections.push(WrittenCollection {
-            number: session.namespace()?.collection(words.text()?)?,
+            // With a claim, the result may be recorded although the collection was dropped.
+            number: match number {
+                Err(_) if claim.is_some() => WrittenCollection::MISSING,
+                number => number?,
+            },
             write_version: words.number()?,
         });
+    }
+    if collections.is_empty() && claim.is_none() {
+        return Err(CommandRefusal::syntax(
+            "a collection and its version are missing",
+        ));
     }
     Ok(CommandWrite::Collections(Box::new(CollectionWrite {
         collections,
         request,
+        claim,
     })))
+}
+
+fn read_claim(namespace: &Namespace, words: &mut Words<'_>) -> Result<CollectionClaim> {
+    Ok(CollectionClaim {
+        namespace: namespace.number,
+        key: read_claim_key(words)?.to_vec(),
+        request_hash: words.next()?.to_vec(),
+        step: words.number::<u32>()?.into(),
+        state: words.next()?.to_vec(),
+    })
+}
+
+fn read_claim_key<'a>(words: &mut Words<'a>) -> Result<&'a [u8]> {
+    let key = words.next()?;
+    if (1..=MAX_CLAIM_KEY).contains(&key.len()) {
+        return Ok(key);
+    }
+    Err(CommandRefusal::syntax(format!(
+        "the key of a claim has 1 to {MAX_CLAIM_KEY} bytes"
+    )))
+}
+
+/// Writes the result of a write: as bytes, or after whether it was replayed and the state of its
+/// claim.
+pub(super) fn write_result(result: &WrittenResult, reply: &mut ReplyWriter<'_>) {
+    match result {
+        WrittenResult::Decided(result) => reply.bulk(&encode_result(result)),
+        WrittenResult::Claimed(claimed) => {
+            reply.array(3);
+            reply.integer(u64::from(claimed.is_replayed));
+            reply.bulk(&claimed.record.state);
+            reply.bulk(&claimed.record.result);
+        }
+    }
+}
+
+pub(super) fn claim(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let key = read_claim_key(&mut words)?;
+    match node.collections.claim(session.namespace()?.number, key)? {
+        None => reply.null(),
+        Some(record) => {
+            reply.array(4);
+            reply.bulk(&record.request_hash);
+            reply.integer(record.step);
+            reply.bulk(&record.state);
+            reply.bulk(&record.result);
+        }
+    }
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn get(

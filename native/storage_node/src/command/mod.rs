@@ -34,7 +34,6 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub(crate) use aggregates::parse as parse_query;
-use rillbase_documents::write_format::encode_result;
 pub(crate) use table::{Command, CommandAccess, CommandHandler, find};
 
 use crate::group::{CommandWrite, GroupOutcome};
@@ -133,7 +132,7 @@ impl NodeCore {
                 Ok(())
             }
             (_, Ok(GroupOutcome::Written(result))) => {
-                reply.bulk(&encode_result(&result));
+                collections::write_result(&result, &mut reply);
                 Ok(())
             }
             (_, Ok(GroupOutcome::Acked(is_new) | GroupOutcome::Applied(is_new))) => {

@@ -55,6 +55,7 @@ pub(super) fn drop(
     for collection in namespace.collections() {
         node.collections.remove(collection)?;
     }
+    node.collections.remove_claims(namespace.number)?;
     node.aggregates.forget_namespace(namespace.number)?;
     super::values::forget(node, &namespace)?;
     reply.integer(1);

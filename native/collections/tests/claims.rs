@@ -1,0 +1,250 @@
+//! Claims: a step of a call is executed once, and its result is recorded with its documents.
+
+use rillbase_collections::{
+    ClaimRecord, ClaimedResult, CollectionClaim, CollectionWrite, Error, Result, WriteOutcome,
+    WrittenCollection, WrittenResult,
+};
+use rillbase_documents::operation::DocumentOperation;
+use rillbase_documents::outcome::WriteResult;
+use rillbase_documents::write_format::decode_result;
+use rillbase_engine::Millis;
+use rillbase_query::bson::ValueRef;
+use rillbase_query::ejson::parse_document;
+
+use crate::opened::{OpenedCollections, definition, write_of};
+
+const DAY_MS: Millis = 24 * 3_600_000;
+const NAMESPACE: u64 = 3;
+const KEY: &[u8] = b"key";
+
+fn opened() -> OpenedCollections {
+    let opened = OpenedCollections::new();
+    for number in [1, 2] {
+        let definition = definition(1, Vec::new());
+        opened.collections.define(number, definition).unwrap();
+    }
+    opened
+}
+
+fn insert(id: i32) -> DocumentOperation {
+    let document = parse_document(format!("{{\"_id\":{id}}}").as_bytes()).unwrap();
+    DocumentOperation::insert(document.as_ref(), ValueRef::Null).unwrap()
+}
+
+fn claim(step: u64, state: &[u8]) -> CollectionClaim {
+    CollectionClaim {
+        namespace: NAMESPACE,
+        key: KEY.to_vec(),
+        request_hash: b"hash".to_vec(),
+        step,
+        state: state.to_vec(),
+    }
+}
+
+/// Inserts documents with a claim, each by itself.
+fn claimed(claim: CollectionClaim, collection: u64, ids: &[i32]) -> CollectionWrite {
+    let operations = ids.iter().map(|id| (collection, insert(*id)));
+    CollectionWrite {
+        claim: Some(claim),
+        ..write_of(&[collection], 1, operations.collect(), false)
+    }
+}
+
+fn claimed_result(outcome: WriteOutcome) -> Result<ClaimedResult> {
+    outcome.map(|written| match written {
+        WrittenResult::Claimed(claimed) => claimed,
+        WrittenResult::Decided(_) => panic!("a write has no claim"),
+    })
+}
+
+impl OpenedCollections {
+    fn claimed(&self, write: CollectionWrite) -> Result<ClaimedResult> {
+        claimed_result(self.outcomes(vec![write]).remove(0))
+    }
+
+    fn recorded(&self) -> Option<ClaimRecord> {
+        self.collections.claim(NAMESPACE, KEY).unwrap()
+    }
+
+    fn documents(&self, collection: u64) -> u64 {
+        self.collections.counts(collection, None).unwrap().documents
+    }
+}
+
+fn decoded(result: &ClaimedResult) -> WriteResult {
+    decode_result(&result.record.result).unwrap()
+}
+
+#[test]
+fn a_repeated_write_is_replayed_and_changes_nothing() {
+    let opened = opened();
+    let write = claimed(claim(0, b"state"), 1, &[1, 2]);
+    let first = opened.claimed(write.clone()).unwrap();
+    assert!(!first.is_replayed);
+    assert_eq!(decoded(&first).unwrap()[1].as_ref().unwrap().version, 1);
+    let sequence = opened.db.snapshot().sequence();
+    // Another state is not recorded.
+    let again = claimed(claim(0, b"other"), 1, &[1, 2]);
+    for write in [write, again] {
+        let replayed = opened.claimed(write).unwrap();
+        assert!(replayed.is_replayed);
+        assert_eq!(replayed.record, first.record);
+    }
+    assert_eq!(opened.db.snapshot().sequence(), sequence);
+    assert_eq!(opened.recorded(), Some(first.record));
+    let other = opened.collections.claim(NAMESPACE + 1, KEY).unwrap();
+    assert_eq!(other, None);
+}
+
+#[test]
+fn the_key_of_another_request_is_rejected() {
+    let opened = opened();
+    opened.claimed(claimed(claim(0, b""), 1, &[1])).unwrap();
+    for step in 0..3 {
+        let other = CollectionClaim {
+            request_hash: b"other".to_vec(),
+            ..claim(step, b"")
+        };
+        let outcome = opened.claimed(claimed(other, 1, &[2]));
+        assert!(matches!(outcome, Err(Error::Mismatch)));
+    }
+    let elsewhere = CollectionClaim {
+        namespace: NAMESPACE + 1,
+        request_hash: b"other".to_vec(),
+        ..claim(0, b"")
+    };
+    let outcome = opened.claimed(claimed(elsewhere, 1, &[3]));
+    assert!(!outcome.unwrap().is_replayed);
+    assert_eq!(opened.documents(1), 2);
+}
+
+#[test]
+fn steps_are_executed_in_order() {
+    let opened = opened();
+    let step = |step: u64, id: i32| opened.claimed(claimed(claim(step, b"s"), 1, &[id]));
+    assert!(matches!(step(1, 1), Err(Error::InProgress)));
+    for number in 0..3 {
+        let id = i32::try_from(number).unwrap();
+        assert!(!step(number, id).unwrap().is_replayed);
+        assert!(step(number, id).unwrap().is_replayed);
+        assert_eq!(opened.recorded().unwrap().step, number);
+        assert!(matches!(step(number + 2, 9), Err(Error::InProgress)));
+    }
+    assert!(matches!(step(0, 0), Err(Error::InProgress)));
+    assert!(matches!(step(u64::MAX, 9), Err(Error::InProgress)));
+    assert_eq!(opened.documents(1), 3);
+}
+
+#[test]
+fn a_write_without_effect_is_recorded_only_with_a_state() {
+    let opened = opened();
+    opened.write(vec![write_of(&[1], 1, vec![(1, insert(1))], true)]);
+    for _ in 0..2 {
+        let rejected = opened.claimed(claimed(claim(0, b""), 1, &[1])).unwrap();
+        assert!(!rejected.is_replayed);
+        assert!(decoded(&rejected).unwrap()[0].is_err());
+        assert_eq!(opened.recorded(), None);
+    }
+    let whole = CollectionWrite {
+        claim: Some(claim(0, b"state")),
+        ..write_of(&[1], 1, vec![(1, insert(2)), (1, insert(1))], true)
+    };
+    assert!(decoded(&opened.claimed(whole).unwrap()).is_err());
+    assert_eq!(opened.recorded(), None);
+    let write = claimed(claim(0, b"state"), 1, &[1]);
+    let rejected = opened.claimed(write.clone()).unwrap();
+    assert!(decoded(&rejected).unwrap()[0].is_err());
+    let replayed = opened.claimed(write).unwrap();
+    assert!(replayed.is_replayed);
+    assert_eq!(replayed.record, rejected.record);
+    let partial = opened.claimed(claimed(claim(1, b""), 1, &[1, 3])).unwrap();
+    assert_eq!(opened.recorded(), Some(partial.record));
+}
+
+#[test]
+fn a_write_without_operations_is_recorded() {
+    let opened = opened();
+    let empty = |step: u64, collections: &[u64]| CollectionWrite {
+        claim: Some(claim(step, b"")),
+        ..write_of(collections, 1, Vec::new(), true)
+    };
+    for step in [0, 1] {
+        let done = opened.claimed(empty(step, &[])).unwrap();
+        assert!(!done.is_replayed && done.record.result.is_empty());
+        assert_eq!(opened.recorded(), Some(done.record));
+    }
+    let stale = CollectionWrite {
+        collections: vec![WrittenCollection {
+            number: 1,
+            write_version: 2,
+        }],
+        ..empty(2, &[])
+    };
+    let outcome = opened.claimed(stale);
+    assert!(matches!(outcome, Err(Error::Stale { installed: 1 })));
+    assert!(!opened.claimed(empty(2, &[1])).unwrap().is_replayed);
+}
+
+#[test]
+fn of_writes_with_one_key_in_a_group_the_first_is_executed() {
+    for collections in [[1, 1], [1, 2], [2, 1]] {
+        let opened = opened();
+        let writes = collections.map(|number| claimed(claim(0, b""), number, &[1]));
+        let unrelated = claimed(
+            CollectionClaim {
+                key: b"other".to_vec(),
+                ..claim(0, b"")
+            },
+            2,
+            &[5],
+        );
+        let mut writes = Vec::from(writes);
+        writes.push(unrelated);
+        let mut outcomes = opened.outcomes(writes).into_iter().map(claimed_result);
+        assert!(!outcomes.next().unwrap().unwrap().is_replayed);
+        assert!(matches!(outcomes.next(), Some(Err(Error::InProgress))));
+        assert!(!outcomes.next().unwrap().unwrap().is_replayed);
+        assert_eq!(opened.documents(1) + opened.documents(2), 2);
+        let replayed = opened.claimed(claimed(claim(0, b""), collections[1], &[1]));
+        assert!(replayed.unwrap().is_replayed);
+    }
+}
+
+#[test]
+fn a_replay_needs_no_collection() {
+    let opened = opened();
+    let write = claimed(claim(0, b""), 1, &[1]);
+    let first = opened.claimed(write.clone()).unwrap();
+    let next = claimed(claim(1, b""), 1, &[2]);
+    opened
+        .collections
+        .define(1, definition(2, Vec::new()))
+        .unwrap();
+    assert_eq!(opened.claimed(write.clone()).unwrap().record, first.record);
+    let stale = opened.claimed(next.clone());
+    assert!(matches!(stale, Err(Error::Stale { installed: 2 })));
+    opened.collections.remove(1).unwrap();
+    assert!(opened.claimed(write).unwrap().is_replayed);
+    assert!(matches!(opened.claimed(next), Err(Error::NoCollection)));
+    assert_eq!(opened.recorded(), Some(first.record));
+}
+
+#[test]
+fn a_claim_is_recorded_for_a_day_or_until_its_namespace_is_removed() {
+    let opened = opened();
+    let write = claimed(claim(0, b"state"), 1, &[1]);
+    let first = opened.claimed(write.clone()).unwrap();
+    opened.clock.advance(DAY_MS - 1);
+    let opened = opened.reopened();
+    assert_eq!(opened.claimed(write.clone()).unwrap().record, first.record);
+    opened.clock.advance(1);
+    assert_eq!(opened.recorded(), None);
+    let executed = opened.claimed(write.clone()).unwrap();
+    assert!(!executed.is_replayed, "its document exists");
+    assert!(decoded(&executed).unwrap()[0].is_err());
+    opened.collections.remove_claims(NAMESPACE - 1).unwrap();
+    opened.collections.remove_claims(NAMESPACE + 1).unwrap();
+    assert!(opened.recorded().is_some());
+    opened.collections.remove_claims(NAMESPACE).unwrap();
+    assert_eq!(opened.recorded(), None);
+}
