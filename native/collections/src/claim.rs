@@ -159,9 +159,13 @@ impl Collections {
             namespace.to_be_bytes(),
             namespace.saturating_add(1).to_be_bytes(),
         );
-        let mut batch = WriteBatch::new();
-        batch.delete_range(&self.claims, &start, &end);
-        self.db.write(batch, Durability::Sync)?;
+        let mut scan = self.db.scan_prefix(&self.claims, &start, None)?;
+        scan.first()?;
+        if scan.is_valid() {
+            let mut batch = WriteBatch::new();
+            batch.delete_range(&self.claims, &start, &end);
+            self.db.write(batch, Durability::Sync)?;
+        }
         Ok(())
     }
 

@@ -1,13 +1,16 @@
 //! Claims: a step of a call is executed once, and its result is recorded with its documents.
 
+use std::sync::Arc;
+
 use rillbase_collections::{
-    ClaimRecord, ClaimedResult, CollectionClaim, CollectionWrite, Error, Result, WriteOutcome,
-    WrittenCollection, WrittenResult,
+    ClaimRecord, ClaimedResult, CollectionClaim, CollectionWrite, Collections, Error, Result,
+    WriteOutcome, WrittenCollection, WrittenResult,
 };
 use rillbase_documents::operation::DocumentOperation;
 use rillbase_documents::outcome::WriteResult;
 use rillbase_documents::write_format::decode_result;
-use rillbase_engine::Millis;
+use rillbase_engine::vfs::FaultVfs;
+use rillbase_engine::{Db, DbOptions, Durability, GroupWrite as _, Millis};
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::parse_document;
 
@@ -247,4 +250,24 @@ fn a_claim_is_recorded_for_a_day_or_until_its_namespace_is_removed() {
     assert!(opened.recorded().is_some());
     opened.collections.remove_claims(NAMESPACE).unwrap();
     assert_eq!(opened.recorded(), None);
+}
+
+#[test]
+fn a_write_that_fails_records_nothing() {
+    let vfs = Arc::new(FaultVfs::new(1));
+    let options = DbOptions {
+        vfs: vfs.clone(),
+        background_threads: 0,
+        ..DbOptions::default()
+    };
+    let db = Arc::new(Db::open("/db", Collections::options(options)).unwrap());
+    let collections = Collections::open(&db).unwrap();
+    collections.define(1, definition(1, Vec::new())).unwrap();
+    vfs.fill_up();
+    let mut staged = collections.stage(vec![claimed(claim(0, b"state"), 1, &[1])]);
+    let mut results = db.write_group(&mut [&mut staged], Durability::Sync);
+    let outcome = staged.complete(&mut results).remove(0);
+    assert!(matches!(outcome, Err(Error::Engine(_))));
+    assert_eq!(collections.claim(NAMESPACE, KEY).unwrap(), None);
+    assert_eq!(collections.counts(1, None).unwrap().documents, 0);
 }

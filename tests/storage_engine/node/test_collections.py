@@ -310,6 +310,105 @@ def test_writes_that_arrive_together_take_one_sync(node: OwnStorageNode) -> None
     assert node.metric(SYNCS) - syncs == 1
 
 
+def claimed(client: Any, claim: tuple[object, ...], request: bytes, *collections: object) -> Any:
+    return execute(client, "RB.COL.WRITE", "CLAIM", *claim, request, *collections)
+
+
+def request_of(*operations: Operation) -> bytes:
+    return encode_write(Operations(list(operations)), [("", 0, None)], atomic=False)
+
+
+def test_a_repeated_write_with_a_claim_is_replayed(
+    shared_node: OwnStorageNode, client: redis.Redis, goods: str
+) -> None:
+    key = goods.encode()
+    request = request_of(insert(_id="a"), insert(_id="a"))
+    step = (key, b"hash", 0, b"\x00state")
+    assert execute(client, "RB.COL.CLAIM", key) is None
+    replayed, state, result = claimed(client, step, request, goods, 1)
+    assert (replayed, state) == (0, b"\x00state")
+    outcomes = Outcomes.decode(result)
+    assert outcomes.change(0).version == 1
+    assert [error.code for _, error in outcomes.refusals()] == ["duplicate_id"]
+    with shared_node.client("collections", token_of("collections"), **BINARY) as other:
+        assert claimed(other, step, request, goods, 1) == [1, state, result]
+        assert execute(other, "RB.COL.CLAIM", key) == [b"hash", 0, state, result]
+    assert read(client, goods, "a") == (1, {"_id": "a"})
+
+    with pytest.raises(redis.ResponseError, match=r"^MISMATCH the key was used with another"):
+        claimed(client, (key, b"other", 0, b""), request, goods, 1)
+    with pytest.raises(redis.ResponseError, match=r"^IN_PROGRESS another call with the key"):
+        claimed(client, (key, b"hash", 2, b""), request, goods, 1)
+    execute(client, "RB.COL.DROP", goods)
+    assert claimed(client, step, request, goods, 1) == [1, state, result]
+    with pytest.raises(redis.ResponseError, match=r"^NO_COLLECTION"):
+        claimed(client, (key, b"hash", 1, b""), request, goods, 1)
+    nothing = encode_write(Operations([]), [], atomic=False)
+    assert claimed(client, (key, b"hash", 1, b"end"), nothing) == [0, b"end", b""]
+    assert execute(client, "RB.COL.CLAIM", key) == [b"hash", 1, b"end", b""]
+    with pytest.raises(redis.ResponseError, match="a collection and its version are missing"):
+        execute(client, "RB.COL.WRITE", nothing)
+    for bad in ((b"", b"h", 0, b""), (b"k" * 65, b"h", 0, b""), (b"k", b"h", -1, b"")):
+        with pytest.raises(redis.ResponseError):
+            claimed(client, bad, request, goods, 1)
+
+
+def test_of_concurrent_calls_with_a_claim_one_is_executed(
+    shared_node: OwnStorageNode, client: redis.Redis, goods: str
+) -> None:
+    names = [goods, f"{goods}-2"]
+    execute(client, "RB.COL.DEFINE", names[1], definition(1))
+    rounds, callers = 20, 8
+    barrier = threading.Barrier(callers)
+
+    def call(caller: int) -> list[object]:
+        replies: list[object] = []
+        with shared_node.client("collections", token_of("collections"), **BINARY) as own:
+            for number in range(rounds):
+                request = request_of(insert(_id=number))
+                step = (f"{goods}-{number}", b"hash", 0, b"")
+                barrier.wait()
+                try:
+                    replies.append(claimed(own, step, request, names[caller % 2], 1)[0])
+                except redis.ResponseError as error:
+                    replies.append(str(error).split()[0])
+        return replies
+
+    with ThreadPoolExecutor(callers) as pool:
+        by_caller = list(pool.map(call, range(callers)))
+
+    for replies in zip(*by_caller, strict=True):
+        assert replies.count(0) == 1, "one is executed"
+        assert set(replies) <= {0, 1, "IN_PROGRESS"}
+    counts = [execute(client, "RB.COL.INFO", name)[b"documents"] for name in names]
+    assert sum(counts) == rounds
+
+
+def test_a_namespace_has_its_own_claims(
+    shared_node: OwnStorageNode, client: redis.Redis, goods: str
+) -> None:
+    nothing, step = encode_write(Operations([]), [], atomic=False), (goods, b"h", 0, b"own")
+    assert claimed(client, step, nothing) == [0, b"own", b""]
+    for _ in range(2):
+        with shared_node.namespace("claimants", **BINARY) as other:
+            assert execute(other, "RB.COL.CLAIM", goods) is None
+            assert claimed(other, (goods, b"other", 0, b"s"), nothing) == [0, b"s", b""]
+        with shared_node.client() as admin:
+            assert execute(admin, "RB.NAMESPACE.DROP", "claimants") == 1
+    assert execute(client, "RB.COL.CLAIM", goods) == [b"h", 0, b"own", b""]
+
+
+def test_a_claim_survives_a_kill(node: OwnStorageNode) -> None:
+    with node.namespace("kills", **BINARY) as client:
+        execute(client, "RB.COL.DEFINE", "goods", definition(1))
+        request, step = request_of(insert(_id="a")), (b"key", b"hash", 0, b"")
+        first = claimed(client, step, request, "goods", 1)
+    node.kill()
+    node.start()
+    with node.client("kills", token_of("kills"), **BINARY) as client:
+        assert claimed(client, step, request, "goods", 1) == [1, *first[1:]]
+
+
 class Mover:
     """Moves amounts between the documents of two collections, and counts what was acknowledged."""
 
