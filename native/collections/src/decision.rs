@@ -61,7 +61,7 @@ impl Collections {
         let group = self.planned(writes)?;
         let rows = self.rows(&group)?;
         let changes = self.changes(&group, &rows.locked)?;
-        let mut batch = self.batch(&group, &rows, &changes);
+        let mut batch = self.batch(&group, &rows, &changes)?;
         let outcomes = self.outcomes((&mut batch, rows.now), group.fates, changes.results);
         Ok(((!batch.is_empty()).then_some(batch), outcomes))
     }
@@ -281,13 +281,18 @@ impl Collections {
 
     /// The batch of a group's changes. Entries are removed before others are added: a document may
     /// take a key that another one of the group gives up.
-    fn batch(&self, group: &PlannedGroup, rows: &GroupRows, changes: &GroupChanges) -> WriteBatch {
+    fn batch(
+        &self,
+        group: &PlannedGroup,
+        rows: &GroupRows,
+        changes: &GroupChanges,
+    ) -> Result<WriteBatch> {
         let mut batch = WriteBatch::new();
         let by_collection = || group.installed.iter().zip(&changes.documents);
         for (collection, documents) in by_collection() {
             for changed in documents {
                 for entry in changed.removed() {
-                    if let Some((key, _)) = collection.entry(changed, entry) {
+                    if let Some(key) = self.removed_key(collection, changed, entry)? {
                         batch.delete(&self.entries, &key);
                     }
                 }
@@ -296,7 +301,7 @@ impl Collections {
         for (collection, documents) in by_collection() {
             for changed in documents {
                 for entry in changed.added() {
-                    if let Some((key, value)) = collection.entry(changed, entry) {
+                    if let Some((key, value)) = collection.entry(&changed.key, entry) {
                         batch.put(&self.entries, &key, &value);
                     }
                 }
@@ -327,7 +332,31 @@ impl Collections {
                 self.put_document(&mut batch, number, changed, (head, rows.now));
             }
         }
-        batch
+        Ok(batch)
+    }
+
+    /// The key of an entry that a document gives up. While a unique index is being built, another
+    /// document may have the entry, since this one had none yet.
+    fn removed_key(
+        &self,
+        collection: &InstalledCollection,
+        changed: &ChangedDocument,
+        entry: &IndexEntry,
+    ) -> Result<Option<Vec<u8>>> {
+        let Some((key, value)) = collection.entry(&changed.key, entry) else {
+            return Ok(None);
+        };
+        let index = collection
+            .definition
+            .index(number_in_collection(entry.index));
+        let is_shared = index.is_some_and(|index| {
+            !index.is_ready && index.form(entry.enforced) == EntryForm::Unique
+        });
+        if is_shared {
+            let owner = self.db.get(&self.entries, &key)?;
+            return Ok(owner.is_some_and(|owner| *owner == *value).then_some(key));
+        }
+        Ok(Some(key))
     }
 
     fn put_document(
@@ -358,13 +387,13 @@ impl Collections {
 }
 
 impl InstalledCollection {
-    /// The key and value of an entry.
-    fn entry(&self, changed: &ChangedDocument, entry: &IndexEntry) -> Option<(Vec<u8>, Vec<u8>)> {
+    /// The key and value of an entry of a document.
+    pub(crate) fn entry(&self, document: &[u8], entry: &IndexEntry) -> Option<(Vec<u8>, Vec<u8>)> {
         let number = number_in_collection(entry.index);
         let form = self.definition.index(number)?.form(entry.enforced);
-        let key = entry_key((self.number, number), form, &entry.key, &changed.key);
+        let key = entry_key((self.number, number), form, &entry.key, document);
         let value = match form {
-            EntryForm::Unique => changed.key.clone(),
+            EntryForm::Unique => document.to_vec(),
             EntryForm::Composite => vec![u8::from(entry.ordering)],
         };
         Some((key, value))

@@ -37,6 +37,14 @@ impl NativeIndex {
         fields(&self.fields)
     }
 
+    pub(crate) fn compiled(&self, collection: u64) -> IndexDefinition {
+        IndexDefinition {
+            number: number_in_database((collection, self.number)),
+            fields: self.fields(),
+            unique: self.is_unique,
+        }
+    }
+
     /// How an entry is stored.
     pub(crate) fn form(&self, is_enforced: bool) -> EntryForm {
         if self.is_unique && is_enforced {
@@ -69,11 +77,7 @@ impl NativeDefinition {
     }
 
     pub(crate) fn compile(&self, collection: u64) -> Result<Arc<CollectionDefinition>> {
-        let indexes = self.indexes.iter().map(|index| IndexDefinition {
-            number: number_in_database((collection, index.number)),
-            fields: index.fields(),
-            unique: index.is_unique,
-        });
+        let indexes = self.indexes.iter().map(|index| index.compiled(collection));
         let schema = self.schema.as_deref().map(Document::trusted);
         let schema = schema.map(ValueRef::Document);
         let compiled = CollectionDefinition::new(schema, indexes.collect());

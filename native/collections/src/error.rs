@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rillbase_documents::refusal::DocumentRefusal;
+
 /// The result of an operation on a collection.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -22,6 +24,20 @@ pub enum Error {
     Mismatch,
     /// Another call with the key of a claim has continued.
     InProgress,
+    /// The definition has no index with this number.
+    NoIndex,
+    /// Two documents have the same values in a unique index that is being built.
+    DuplicateKey {
+        /// The index's name.
+        index: String,
+    },
+    /// A document cannot be in an index that is being built.
+    Unindexed {
+        /// The document's `_id`.
+        document: String,
+        /// Why.
+        refusal: Box<DocumentRefusal>,
+    },
     /// A definition cannot be compiled.
     Definition(String),
     /// Stored bytes are malformed although their checksums match.
@@ -30,13 +46,16 @@ pub enum Error {
 
 impl Error {
     /// A stable name of the error, for programs.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> &str {
         match self {
             Self::Engine(error) => error.code(),
             Self::NoCollection => "no_collection",
             Self::Stale { .. } => "stale",
             Self::Mismatch => "mismatch",
             Self::InProgress => "in_progress",
+            Self::NoIndex => "no_index",
+            Self::DuplicateKey { .. } => "duplicate_key",
+            Self::Unindexed { refusal, .. } => &refusal.code,
             Self::Definition(_) => "invalid_definition",
             Self::Malformed(_) => "corruption",
         }
@@ -53,6 +72,16 @@ impl fmt::Display for Error {
             }
             Self::Mismatch => write!(out, "the key was used with another request"),
             Self::InProgress => write!(out, "another call with the key has continued"),
+            Self::NoIndex => write!(out, "the index does not exist"),
+            Self::DuplicateKey { index } => {
+                write!(
+                    out,
+                    "two documents have the same values in the index '{index}'"
+                )
+            }
+            Self::Unindexed { document, refusal } => {
+                write!(out, "the document '{document}': {}", refusal.detail)
+            }
             Self::Definition(why) => write!(out, "the definition is invalid: {why}"),
             Self::Malformed(what) => write!(out, "{what} is malformed"),
         }

@@ -57,10 +57,11 @@ pub(crate) struct KeyOwner {
     pub(crate) hidden_from: Vec<usize>,
 }
 
-/// Who has which keys, as the group leaves them.
+/// Who has which keys, as the group leaves them. While an index is being built, several documents may
+/// have a key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyOwners {
-    owners: HashMap<i64, HashMap<Vec<u8>, KeyOwner>>,
+    owners: HashMap<i64, HashMap<Vec<u8>, Vec<KeyOwner>>>,
 }
 
 impl KeyOwners {
@@ -77,15 +78,18 @@ impl KeyOwners {
                 hidden_from: hidden_from.to_vec(),
             };
             let of_index = self.owners.entry(entry.index).or_default();
-            of_index.insert(entry.key.clone(), owner);
+            let of_key = of_index.entry(entry.key.clone()).or_default();
+            of_key.retain(|other| other.document != owner.document);
+            of_key.push(owner);
         }
     }
 
     /// Takes the document's keys before a change, and gives it those after.
     pub(crate) fn change(&mut self, before: &[IndexEntry], changed: &ChangedDocument) {
         for entry in enforced(before) {
-            if let Some(of_index) = self.owners.get_mut(&entry.index) {
-                of_index.remove(&entry.key);
+            let of_index = self.owners.get_mut(&entry.index);
+            if let Some(of_key) = of_index.and_then(|of_index| of_index.get_mut(&entry.key)) {
+                of_key.retain(|owner| owner.document != changed.key);
             }
         }
         self.add(&changed.key, &[], enforced(&changed.entries));
@@ -96,9 +100,12 @@ impl KeyOwners {
         &'s self,
         changed: &'s ChangedDocument,
     ) -> impl Iterator<Item = (i64, &'s KeyOwner)> {
-        enforced(&changed.entries).filter_map(|entry| {
-            let owner = self.owners.get(&entry.index)?.get(&entry.key)?;
-            (owner.document != changed.key).then_some((entry.index, owner))
+        enforced(&changed.entries).flat_map(|entry| {
+            let of_index = self.owners.get(&entry.index);
+            let of_key = of_index.and_then(|of_index| of_index.get(&entry.key));
+            let others = of_key.into_iter().flatten();
+            let others = others.filter(|owner| owner.document != changed.key);
+            others.map(|owner| (entry.index, owner))
         })
     }
 }

@@ -1,0 +1,146 @@
+//! Adds the entries of an index for documents that were written before it was declared.
+//!
+//! A part of the documents at a time, in the order of their keys, under the commit queue. Writes in
+//! between maintain the entries of the documents that they change, whether these were built or not;
+//! an entry follows from its document alone, so a part can be repeated.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rillbase_documents::entry::{IndexDefinition, entries};
+use rillbase_documents::id::format;
+use rillbase_engine::{Durability, WriteBatch};
+use rillbase_query::bson::{Document, ValueRef};
+
+use crate::candidate_scan::{Candidate, CandidatePosition};
+use crate::definition::NativeIndex;
+use crate::error::{Error, Result};
+use crate::format::EntryForm;
+use crate::plan::ScanPlan;
+use crate::store::{Collections, InstalledCollection};
+
+/// A part ends after this many bytes of documents and entries, or after this time.
+const PART_BYTES: usize = 8 << 20;
+const PART_TIME: Duration = Duration::from_millis(20);
+
+/// A part of an index to build.
+#[derive(Debug, Clone)]
+pub struct IndexBuild {
+    /// The collection's number.
+    pub collection: u64,
+    /// The version of the definition that has the index.
+    pub write_version: u64,
+    /// The index's number in the collection.
+    pub index: u32,
+    /// The key of the last document of the part before.
+    pub after: Option<Vec<u8>>,
+    /// The maximum number of documents.
+    pub documents: usize,
+}
+
+/// A part that was built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuiltPart {
+    /// How many documents were examined.
+    pub documents: usize,
+    /// The key of the last one; `None` if there are no more.
+    pub after: Option<Vec<u8>>,
+}
+
+/// The entries of a part.
+struct IndexPart<'a> {
+    collection: &'a InstalledCollection,
+    index: &'a NativeIndex,
+    compiled: IndexDefinition,
+    batch: WriteBatch,
+    /// The documents of the part by the unique entries that they get.
+    owners: HashMap<Vec<u8>, Vec<u8>>,
+    documents: usize,
+    bytes: usize,
+}
+
+impl Collections {
+    /// Adds the entries of an index for the next documents, durably. Fails without adding any if one
+    /// of them has a unique entry of another document, or cannot be indexed.
+    pub fn build_index(&self, build: &IndexBuild) -> Result<BuiltPart> {
+        let _queues = self.lock_queues(std::iter::once(build.collection));
+        let collection = self.current(build.collection, build.write_version)?;
+        let index = collection.definition.index(build.index);
+        let index = index.ok_or(Error::NoIndex)?;
+        let mut part = IndexPart {
+            collection: &collection,
+            index,
+            compiled: index.compiled(collection.number),
+            batch: WriteBatch::new(),
+            owners: HashMap::new(),
+            documents: 0,
+            bytes: 0,
+        };
+        let after = self.add_documents(&mut part, build)?;
+        let documents = part.documents;
+        if !part.batch.is_empty() {
+            self.db.write(part.batch, Durability::Sync)?;
+        }
+        Ok(BuiltPart { documents, after })
+    }
+
+    /// Returns the key of the last document, unless it is that of the collection.
+    fn add_documents(
+        &self,
+        part: &mut IndexPart<'_>,
+        build: &IndexBuild,
+    ) -> Result<Option<Vec<u8>>> {
+        let started = Instant::now();
+        let snapshot = self.db.snapshot();
+        let after = build.after.clone().map(|document| CandidatePosition {
+            document,
+            ..CandidatePosition::default()
+        });
+        let plan = ScanPlan::everything();
+        let mut last = None;
+        for candidate in self.candidates(build.collection, &plan, after, &snapshot) {
+            let candidate = candidate?;
+            let is_full = part.documents >= build.documents || part.bytes >= PART_BYTES;
+            if last.is_some() && (is_full || started.elapsed() > PART_TIME) {
+                return Ok(last);
+            }
+            self.add_document(part, &candidate)?;
+            last = Some(candidate.key);
+        }
+        Ok(None)
+    }
+
+    fn add_document(&self, part: &mut IndexPart<'_>, candidate: &Candidate) -> Result<()> {
+        let body = Document::trusted(&candidate.document.body);
+        let entries = entries(body, &part.compiled).map_err(|refusal| Error::Unindexed {
+            document: format(body.get("_id").unwrap_or(ValueRef::Null)),
+            refusal: Box::new(refusal),
+        })?;
+        part.documents += 1;
+        part.bytes += candidate.document.body.len();
+        for entry in &entries {
+            let added = part.collection.entry(&candidate.key, entry);
+            let Some((key, value)) = added else {
+                continue;
+            };
+            if part.index.form(entry.enforced) == EntryForm::Unique {
+                let owner = match part.owners.get(&key) {
+                    Some(owner) => Some(owner.clone()),
+                    None => self
+                        .db
+                        .get(&self.entries, &key)?
+                        .map(|owner| owner.to_vec()),
+                };
+                if owner.is_some_and(|owner| owner != candidate.key) {
+                    return Err(Error::DuplicateKey {
+                        index: part.index.name.clone(),
+                    });
+                }
+                part.owners.insert(key.clone(), candidate.key.clone());
+            }
+            part.bytes += key.len() + value.len();
+            part.batch.put(&self.entries, &key, &value);
+        }
+        Ok(())
+    }
+}
