@@ -33,8 +33,8 @@ pub enum Error {
     },
     /// A document cannot be in an index that is being built.
     Unindexed {
-        /// The document's `_id`.
-        document: String,
+        /// The document's `_id` as Extended JSON.
+        id: String,
         /// Why.
         refusal: Box<DocumentRefusal>,
     },
@@ -79,8 +79,8 @@ impl fmt::Display for Error {
                     "two documents have the same values in the index '{index}'"
                 )
             }
-            Self::Unindexed { document, refusal } => {
-                write!(out, "the document '{document}': {}", refusal.detail)
+            Self::Unindexed { id, refusal } => {
+                write!(out, "the document {id}: {}", refusal.detail)
             }
             Self::Definition(why) => write!(out, "the definition is invalid: {why}"),
             Self::Malformed(what) => write!(out, "{what} is malformed"),

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rillbase_documents::entry::{IndexDefinition, entries};
-use rillbase_documents::id::format;
 use rillbase_engine::{Durability, WriteBatch};
 use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::ejson::{Form, value_to_string};
 
 use crate::candidate_scan::{Candidate, CandidatePosition};
 use crate::definition::NativeIndex;
@@ -113,7 +113,7 @@ impl Collections {
     fn add_document(&self, part: &mut IndexPart<'_>, candidate: &Candidate) -> Result<()> {
         let body = Document::trusted(&candidate.document.body);
         let entries = entries(body, &part.compiled).map_err(|refusal| Error::Unindexed {
-            document: format(body.get("_id").unwrap_or(ValueRef::Null)),
+            id: value_to_string(body.get("_id").unwrap_or(ValueRef::Null), Form::Relaxed),
             refusal: Box::new(refusal),
         })?;
         part.documents += 1;

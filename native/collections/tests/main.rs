@@ -8,6 +8,7 @@
 
 mod claims;
 mod groups;
+mod index_builds;
 mod model;
 mod opened;
 mod plans;

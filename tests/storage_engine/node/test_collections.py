@@ -409,6 +409,59 @@ def test_a_claim_survives_a_kill(node: OwnStorageNode) -> None:
         assert claimed(client, step, request, "goods", 1) == [1, *first[1:]]
 
 
+def build_index(
+    client: redis.Redis, name: str, version: int, index: int, *options: object
+) -> dict[str, Any]:
+    reply = execute(client, "RB.COL.BUILD", name, version, index, *options)
+    return {key.decode(): part for key, part in reply.items()}
+
+
+def test_an_index_is_built_for_documents_that_were_written_before(
+    client: redis.Redis, goods: str
+) -> None:
+    write(client, goods, *[insert(_id=n, code=n) for n in range(25)])
+    by_code = BY_CODE | {"number": 2, "ready": False}
+    execute(client, "RB.COL.DEFINE", goods, definition(2, by_code))
+    parts = [build_index(client, goods, 2, 2, "COUNT", 10)]
+    write(client, goods, insert(_id=-1, code=-1), Operation.delete(value(20)), version=2)
+    while parts[-1]["after"] is not None:
+        after = parts[-1]["after"]
+        parts.append(build_index(client, goods, 2, 2, "AFTER", after, "COUNT", 10))
+    assert [part["documents"] for part in parts] == [10, 10, 4]
+    assert build_index(client, goods, 2, 2) == {"documents": 25, "after": None}
+
+    by_code["ready"] = True
+    execute(client, "RB.COL.DEFINE", goods, definition(3, by_code))
+    conditions, sort = json.dumps({"code": {"$gte": -5}}), json.dumps([["code", 1]])
+    reply = execute(client, "RB.COL.QUERY", goods, 3, conditions, sort, "DOCUMENTS", 5)
+    assert (reply[b"index"], reply[b"order"]) == (2, b"index")
+    assert [plain(row[4])["code"] for row in candidate_rows(reply[b"rows"])] == [
+        n for n in range(-1, 25) if n != 20
+    ]
+    with pytest.raises(redis.ResponseError, match=r"^STALE"):
+        build_index(client, goods, 2, 2)
+
+
+def test_a_unique_index_is_not_built_over_equal_values(client: redis.Redis, goods: str) -> None:
+    write(client, goods, *[insert(_id=n, code=n % 3) for n in range(4)])
+    by_code = BY_CODE | {"number": 2, "ready": False}
+    execute(client, "RB.COL.DEFINE", goods, definition(2, by_code))
+    with pytest.raises(
+        redis.ResponseError,
+        match=r"^DUPLICATE_KEY two documents have the same values in the index 'by code'$",
+    ):
+        build_index(client, goods, 2, 2)
+    changed = write(client, goods, update(3, set={"n": 1}), version=2)
+    assert changed.refusals() == [], "neither document has an entry"
+    write(client, goods, update(3, set={"code": 3}), version=2)
+    assert build_index(client, goods, 2, 2) == {"documents": 4, "after": None}
+    with pytest.raises(redis.ResponseError, match=r"^NO_INDEX"):
+        build_index(client, goods, 2, 1)
+    for options in (("AFTER",), ("COUNT", "many"), ("X",)):
+        with pytest.raises(redis.ResponseError):
+            build_index(client, goods, 2, 2, *options)
+
+
 class Mover:
     """Moves amounts between the documents of two collections, and counts what was acknowledged."""
 

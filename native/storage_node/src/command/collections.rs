@@ -3,11 +3,13 @@
 //! Requests of writes, their results, plans and rows are bytes whose formats are in
 //! `native/documents` and `native/collections`: they travel between servers and nodes.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rillbase_collections::{
     Candidate, CandidatePosition, CandidateRequest, CandidateScan, CollectionClaim,
-    CollectionWrite, NativeDefinition, PlanOrder, ScanPlan, WrittenCollection, WrittenResult,
+    CollectionWrite, IndexBuild, NativeDefinition, PlanOrder, ScanPlan, WrittenCollection,
+    WrittenResult,
 };
 use rillbase_documents::plan::WriteRequest;
 use rillbase_documents::row_format::put_row;
@@ -21,6 +23,7 @@ use rillbase_query::sort::Sort;
 
 use super::CommandStep;
 use super::follow::REPLY_BYTES;
+use super::upkeep::chore;
 use super::values::at;
 use crate::catalog::Namespace;
 use crate::document::{self, Format};
@@ -34,6 +37,7 @@ use crate::words::{Words, unknown};
 
 const DEFAULT_COUNT: usize = 100;
 const MAX_COUNT: usize = 10_000;
+const BUILD_COUNT: usize = 1_000;
 /// The longest key of a claim.
 const MAX_CLAIM_KEY: usize = 64;
 /// A reply ends after this time, or after this many candidates: the next request continues.
@@ -199,6 +203,39 @@ pub(super) fn claim(
         }
     }
     Ok(CommandStep::Done)
+}
+
+pub(super) fn build(
+    _: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    _: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let mut build = IndexBuild {
+        collection: session.namespace()?.collection(words.text()?)?,
+        write_version: words.number()?,
+        index: words.number()?,
+        after: None,
+        documents: BUILD_COUNT,
+    };
+    while !words.is_empty() {
+        match words.keyword()?.as_str() {
+            "AFTER" => build.after = Some(words.next()?.to_vec()),
+            "COUNT" => build.documents = words.number::<usize>()?.clamp(1, MAX_COUNT),
+            other => return Err(unknown(other.as_bytes())),
+        }
+    }
+    let work = move |node: &Arc<NodeCore>| Ok(node.collections.build_index(&build)?);
+    Ok(chore(session.version, work, |reply, part| {
+        reply.map(2);
+        reply.text("documents");
+        reply.integer(part.documents as u64);
+        reply.text("after");
+        match &part.after {
+            Some(key) => reply.bulk(key),
+            None => reply.null(),
+        }
+    }))
 }
 
 pub(super) fn get(

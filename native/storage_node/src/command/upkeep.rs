@@ -12,7 +12,7 @@ use crate::session::CommandSession;
 use crate::words::Words;
 
 /// Runs long work and writes its result.
-fn chore<T>(
+pub(super) fn chore<T>(
     version: u8,
     work: impl FnOnce(&Arc<NodeCore>) -> Result<T> + Send + 'static,
     answer: impl FnOnce(&mut ReplyWriter<'_>, T) + Send + 'static,
