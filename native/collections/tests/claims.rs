@@ -111,12 +111,12 @@ fn the_key_of_another_request_is_rejected() {
         let outcome = opened.claimed(claimed(other, 1, &[2]));
         assert!(matches!(outcome, Err(Error::Mismatch)));
     }
-    let elsewhere = CollectionClaim {
+    let in_other_namespace = CollectionClaim {
         namespace: NAMESPACE + 1,
         request_hash: b"other".to_vec(),
         ..claim(0, b"")
     };
-    let outcome = opened.claimed(claimed(elsewhere, 1, &[3]));
+    let outcome = opened.claimed(claimed(in_other_namespace, 1, &[3]));
     assert!(!outcome.unwrap().is_replayed);
     assert_eq!(opened.documents(1), 2);
 }

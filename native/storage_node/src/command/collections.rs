@@ -1,4 +1,5 @@
-//! Native collections: definitions, writes, documents by key, candidates of queries.
+//! Native collections: definitions, writes and their claims, index builds, documents by key,
+//! candidates of queries.
 //!
 //! Requests of writes, their results, plans and rows are bytes whose formats are in
 //! `native/documents` and `native/collections`: they travel between servers and nodes.
