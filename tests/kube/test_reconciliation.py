@@ -170,6 +170,8 @@ def test_a_run_that_an_api_server_cuts_off_is_done_again(
 
     account = tenants.make()
     wait_until(lambda: is_applied(tenants, account), what="all objects")
+    # Controllers that lose the API server while they start end for good.
+    wait_until(lambda: deployments_are_observed(tenants, account), what="the controllers to start")
     assert tenants.call(account, "PATCH", {"node_size": "medium", "write_partitions": 4}) == 202
     plane, taken = tenants.plane, 0
 
