@@ -174,8 +174,10 @@ def _members_problems(
             if value is not None and value not in tuple(RowOperation):
                 yield replace(at, detail=unexpected("insert, update or delete", value))
         elif name == "null":
-            is_list = value is None or isinstance(value, list)
-            if not is_list or any(not isinstance(one, str | None) for one in value or []):
+            names = value if isinstance(value, list) else None
+            if value is not None and (
+                names is None or any(not isinstance(one, str | None) for one in names)
+            ):
                 yield replace(at, detail=unexpected("an array of columns", value))
         else:
             detail = "The dataset has no such table."

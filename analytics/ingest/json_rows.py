@@ -29,7 +29,7 @@ def read_rows(
     body: pa.Buffer, tables: Mapping[str, AnalyticsTable], target: UploadTarget
 ) -> Iterator[TableBatch]:
     """Yield the operations of lines, each a row of the table in the URL."""
-    rows = _Rows.of(tables, target)
+    rows = _RowUpload.of(tables, target)
     try:
         yield from rows.batches(body)
     except InvalidUpload:
@@ -41,7 +41,7 @@ def read_items(
     body: pa.Buffer, tables: Mapping[str, AnalyticsTable], target: UploadTarget
 ) -> Iterator[TableBatch]:
     """Yield the operations of an array of rows, or of one row."""
-    rows = _Rows.of(tables, target)
+    rows = _RowUpload.of(tables, target)
     try:
         for chunk in _chunks(body):
             yield from rows.batches(pa.py_buffer(chunk))
@@ -66,14 +66,14 @@ def _chunks(body: pa.Buffer) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _RowUpload:
     """How the rows of a file become operations on one table."""
 
     op: RowOperation
     members: RowMembers
 
     @classmethod
-    def of(cls, tables: Mapping[str, AnalyticsTable], target: UploadTarget) -> _Rows:
+    def of(cls, tables: Mapping[str, AnalyticsTable], target: UploadTarget) -> _RowUpload:
         table, op = table_and_op(tables, target, {})
         columns = mapped(target.form, _names(table, target))
         sources = {column.source: column.target for column in columns}

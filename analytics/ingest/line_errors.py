@@ -54,8 +54,10 @@ def mismatch(kind: str, value: JsonValue) -> str:
 
 def unexpected(expected: str, value: JsonValue) -> str:
     """Return the detail for a value in place of the expected one."""
-    kind = {dict: "object", list: "array", str: "string"}.get(type(value), "other")
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return f"expected {expected}, {received('string', value)}"
+    kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "other"
+    text = json.dumps(value, ensure_ascii=False)
     return f"expected {expected}, {received(kind, text)}"
 
 
