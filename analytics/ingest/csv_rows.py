@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import partial
 
 import pyarrow as pa
 
 from analytics.ingest.file_columns import (
-    MAX_PROBLEMS,
-    LineProblem,
     TableBatch,
     UploadTarget,
     mapped,
-    refuse_lines,
     table_and_op,
 )
+from analytics.ingest.line_errors import MAX_PROBLEMS, LineProblem, mismatch, reject_lines
 from analytics.ingest.operations import RowOperation, operations, refused
 from analytics.schema import TYPES, AnalyticsTable
 from documents.transfer.formats import FileFormat, unique_names
 from documents.transfer.records import readable
-from foundation.errors import InvalidUpload
 from rillbase_native import CsvReader, CsvRecords
 
 #: Bytes whose columns are in memory at once.
@@ -60,21 +58,29 @@ class _CsvRows:
         self, table: AnalyticsTable, op: RowOperation, block: CsvRecords, form: FileFormat
     ) -> None:
         if (problem := block.problem(0)) is not None:
-            raise InvalidUpload(f"Line {block.line(0)}: {problem}")
+            reject_lines([self._record_problem(table, block.line(0), problem)])
         header = block.fields(0)
         self.first = 1 if form.has_header else 0
         names = unique_names(header if form.has_header else [None] * len(header))
         columns = mapped(form, names)
         self._table, self._op = table, op
+        self._names = names
         self._indexes = {column.target: names.index(column.source) for column in columns}
         # Unknown and missing columns are found before any value is read.
         operations(table, op, self._columns(block, len(block), []), 0)
 
+    @staticmethod
+    def _record_problem(table: AnalyticsTable, line: int, detail: str) -> LineProblem:
+        return LineProblem(line, None, detail, pointer=f"/{table.name}")
+
     def operations(self, block: CsvRecords, first: int) -> pa.RecordBatch:
         """Return the operations of a block's records from `first` on."""
-        problems = [(line, "", detail) for line, detail in block.problems(MAX_PROBLEMS)]
+        problems = [
+            self._record_problem(self._table, line, detail)
+            for line, detail in block.problems(MAX_PROBLEMS)
+        ]
         columns = self._columns(block, first, problems)
-        refuse_lines(self._table, problems)
+        reject_lines(problems)
         rows = len(next(iter(columns.values()))) if columns else 0
         return operations(self._table, self._op, columns, rows)
 
@@ -118,6 +124,15 @@ class _CsvRows:
         rows, validity, ends, values, wrong = block.column(
             first, index, kind, max_problems=MAX_PROBLEMS
         )
-        problems.extend((line, target, detail) for line, detail in wrong)
+        for line, _ in wrong:
+            text = block.fields(_index_at(block, line))[index]
+            pointer = f"/{self._table.name}/{target}"
+            detail = mismatch(kind, text)
+            problems.append(LineProblem(line, None, detail, self._names[index], pointer))
         buffers = (validity, ends, values) if kind == "string" else (validity, values)
         return pa.Array.from_buffers(TYPES[kind], rows, [pa.py_buffer(part) for part in buffers])
+
+
+def _index_at(block: CsvRecords, line: int) -> int:
+    """Return the record that begins on a line."""
+    return bisect_left(range(len(block)), line, key=block.line)

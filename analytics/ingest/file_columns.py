@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,13 +11,10 @@ import pyarrow as pa
 from analytics.ingest.operations import RowOperation
 from analytics.schema import AnalyticsTable
 from documents.transfer.formats import ColumnMapping, FileFormat
-from foundation.errors import FieldProblem, InvalidParameter, InvalidUpload
+from foundation.errors import FieldProblem, InvalidParameter
 
 #: A table, and a batch of operations on it.
 TableBatch: TypeAlias = tuple[AnalyticsTable, pa.RecordBatch]
-#: A line, its column (or none), and what is wrong with it.
-LineProblem: TypeAlias = tuple[int, str, str]
-MAX_PROBLEMS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +61,3 @@ def mapped(form: FileFormat, names: Sequence[str]) -> Sequence[ColumnMapping]:
         detail = "Two columns become the same column of the table."
         raise InvalidParameter(errors=[FieldProblem("columns", "invalid", detail)])
     return form.columns
-
-
-def refuse_lines(table: AnalyticsTable, problems: Iterable[LineProblem]) -> None:
-    """Raise `InvalidUpload` if there are problems; it names the first ones."""
-    in_order = sorted(problems)[:MAX_PROBLEMS]
-    if not in_order:
-        return
-    errors = [
-        FieldProblem(f"/{table.name}/{name}".rstrip("/"), "wrong_type", f"Line {line}: {detail}")
-        for line, name, detail in in_order
-    ]
-    raise InvalidUpload(errors[0].detail, errors=errors)

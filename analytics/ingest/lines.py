@@ -8,7 +8,8 @@ with the tables' types, one block at a time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from analytics.ingest.json_errors import line_problems
+from analytics.ingest.line_errors import line_pieces, reject_records
 from analytics.ingest.operations import RowOperation, operations, refused, with_masks
 from analytics.schema import AnalyticsTable
 from foundation.errors import InvalidUpload
@@ -42,6 +45,26 @@ def read_lines(
     body: pa.Buffer, tables: Mapping[str, AnalyticsTable]
 ) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     """Yield operations in the order of their lines, within each table."""
+    try:
+        yield from _read_lines(body, tables)
+    except InvalidUpload:
+        reject_records(
+            line_pieces(body),
+            lambda rows: read_all(_read_lines(pa.py_buffer(rows), tables)),
+            partial(line_problems, tables),
+        )
+        raise
+
+
+def read_all(batches: Iterable[object]) -> None:
+    """Read rows only to find errors."""
+    for _ in batches:
+        pass
+
+
+def _read_lines(
+    body: pa.Buffer, tables: Mapping[str, AnalyticsTable]
+) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     for block in json_blocks(body, _lines_schema(tables), tables, others="error"):
         yield from _read_block(block, tables)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from foundation.errors import ApiError, InvalidDocument
+from foundation.file_errors import place_in_file
 from foundation.refusals import as_api_error
 from rillbase_native import DocumentMapping, QueryError, Value
 
@@ -58,7 +59,6 @@ def _in_file(error: ApiError, line: int, column: int) -> ApiError:
     place = _PLACE.search(error.detail)
     if place is None:
         return error
-    in_text, at = int(place[1]), int(place[2])
-    at += column - 1 if in_text == 1 else 0
-    detail = f"{error.detail[: place.start()]}(line {line + in_text - 1}, column {at})"
+    line, column = place_in_file((int(place[1]), int(place[2])), line, column)
+    detail = f"{error.detail[: place.start()]}(line {line}, column {column})"
     return type(error)(detail, errors=[replace(one, detail=detail) for one in error.errors])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 from documents.transfer.import_record import ImportRecord
 from foundation.errors import ApiError, FieldProblem, InvalidDocument
+from foundation.file_errors import received
 from foundation.json_types import JsonObject
 from rillbase_native import Value
 
-#: The most fields that a detail names, and the most characters of a value that it quotes.
-MAX_NAMED_FIELDS, MAX_QUOTED_CHARS = 5, 40
+#: The most fields that a detail names.
+MAX_NAMED_FIELDS = 5
 #: How a detail begins that names the accepted values.
 _EXPECTATION = "expected "
 
@@ -59,15 +58,8 @@ def _value_text(document: Value | None, problem: FieldProblem) -> str:
     value = _at(document, problem.pointer)
     if value is None or not problem.detail.startswith(_EXPECTATION):
         return ""
-    if value.kind in ("object", "array"):
-        return f", got an {value.kind}"
-    if value.kind != "string":
-        return f", got {_shortened(value.ejson().decode())}"
-    return f", got {json.dumps(_shortened(value.text()), ensure_ascii=False)}"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…"
+    text = value.text() if value.kind == "string" else value.ejson().decode()
+    return f", {received(value.kind, text)}"
 
 
 def _at(value: Value | None, pointer: str) -> Value | None:

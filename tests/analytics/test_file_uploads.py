@@ -71,11 +71,11 @@ def test_each_bad_line_of_a_csv_file_is_named_and_nothing_is_uploaded(shop: Data
     file = 'id,amount,day\n1,many,2026-11-21\n2,1,"2026-11-21\n"\nx,1,soon\n"4"4,1,\n5,1\n'
     refusal = problem(send(shop, file), 400, "invalid_upload")
     assert [(error["pointer"], error["detail"].split(":")[0]) for error in refusal["errors"]] == [
-        ("/orders/amount", "Line 2"),
-        ("/orders/day", "Line 5"),
-        ("/orders/id", "Line 5"),
-        ("/orders", "Line 6"),
-        ("/orders", "Line 7"),
+        ("/orders/amount", "line 2"),
+        ("/orders/day", "line 5"),
+        ("/orders/id", "line 5"),
+        ("/orders", "line 6"),
+        ("/orders", "line 7"),
     ]
     assert shop.rows("orders") == []
 

@@ -232,7 +232,7 @@ def test_a_csv_file_with_other_column_names_is_mapped_to_a_table(
     window.shows("1 of the first 2 records would be refused", "dialog")
     take_pictures(window, pictures, "upload-mapping", desk=(1440, 900))
     window.click("dialog footer button", "Upload")
-    window.shows('Line 3: "x" is not a number.', "dialog [role=alert]")
+    window.shows('line 3: Amount: expected a number, got "x"', "dialog [role=alert]")
     corrected = tmp_path / "corrected.csv"
     corrected.write_text(file.read_text().replace("x", "7"))
     window.choose_file("dialog input[type=file]", corrected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from typing import TYPE_CHECKING, Any
 
 from tests.caller import with_key
@@ -103,3 +104,12 @@ def true_conditions(tenants: TenantClusters, account: TenantAccount) -> set[str]
 def is_applied(tenants: TenantClusters, account: TenantAccount) -> bool:
     tenants.reconcile(account)
     return "Applied" in true_conditions(tenants, account)
+
+
+def deployments_are_observed(tenants: TenantClusters, account: TenantAccount) -> bool:
+    """Return whether the controller has processed all deployments, and writes no more revisions."""
+    listed = json.loads(tenants.kubectl(account, "get", "deployments", "--output", "json"))
+    return all(
+        item["metadata"]["generation"] == item["status"].get("observedGeneration")
+        for item in listed["items"]
+    )
