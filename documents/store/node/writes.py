@@ -63,7 +63,11 @@ async def _write(write: WriteCall) -> _NodeResult:
     claim = _claim(write)
     command = ("RB.COL.WRITE", *claim, *_request(write, collections))
     reply = await call(list(collections.values()), *command, is_idempotent=bool(claim))
-    return _result(reply, is_claimed=bool(claim))
+    if not claim:
+        outcomes = Outcomes.decode(cast("bytes", reply))
+        return _NodeResult(outcomes, write.step, is_replayed=False)
+    is_replayed, step, result = cast("tuple[int, bytes, bytes]", reply)
+    return _NodeResult(Outcomes.decode(result), step, bool(is_replayed))
 
 
 def _request(write: WriteCall, collections: dict[str, CollectionFacts]) -> list[Argument]:
@@ -85,16 +89,9 @@ def _claim(write: WriteCall) -> tuple[Argument, ...]:
     """Return the words that name a write; none: it has no name."""
     claim = write.claim
     if claim is None:
-        return () if write.name is None else ("CLAIM", write.name, b"", write.step)
+        return () if write.name is None else ("CLAIM", write.name, b"", 0, write.step)
     is_whole_call = write.record is None and write.also is None
     # A call of several transactions has a name for each: what was recorded before it.
     progress = sha256(claim.key_hash + (write.after or b"")).digest()
     key = claim.key_hash if is_whole_call else progress
-    return ("CLAIM", key, claim.request_hash, write.step)
-
-
-def _result(reply: Reply, *, is_claimed: bool) -> _NodeResult:
-    if not is_claimed:
-        return _NodeResult(Outcomes.decode(cast("bytes", reply)), b"", is_replayed=False)
-    is_replayed, step, result = cast("tuple[int, bytes, bytes]", reply)
-    return _NodeResult(Outcomes.decode(result), step, bool(is_replayed))
+    return ("CLAIM", key, claim.request_hash, 0, write.step)

@@ -213,6 +213,11 @@ impl Collections {
     /// Decides a group. If documents would get keys of unique indexes that others have, it is
     /// decided again with these, until no further ones are found.
     fn changes(&self, group: &PlannedGroup, locked: &LockedRows) -> Result<GroupChanges> {
+        // As for other operations of a transaction, its end decides: they may exchange keys.
+        let changes = group.plan.apply(locked, &[], None);
+        if !self.has_conflict(group, &changes)? {
+            return Ok(changes);
+        }
         let mut names = HashMap::new();
         for collection in &group.installed {
             let indexes = collection.definition.indexes.iter();
@@ -220,9 +225,6 @@ impl Collections {
                 let number = number_in_database((collection.number, index.number));
                 names.insert(number, index.name.clone());
             }
-        }
-        if names.is_empty() {
-            return Ok(group.plan.apply(locked, &[], None));
         }
         let mut owned = OwnedKeys {
             names,
@@ -244,6 +246,30 @@ impl Collections {
                 return Ok(changes);
             }
         }
+    }
+
+    /// Whether two documents would have a key of a unique index.
+    fn has_conflict(&self, group: &PlannedGroup, changes: &GroupChanges) -> Result<bool> {
+        let mut owners = HashMap::new();
+        for (collection, documents) in group.installed.iter().zip(&changes.documents) {
+            for changed in documents {
+                for entry in changed.entries.iter().filter(|entry| entry.enforced) {
+                    let place = (collection.number, number_in_collection(entry.index));
+                    let key = entry_key(place, EntryForm::Unique, &entry.key, &[]);
+                    let stored = self.db.get(&self.entries, &key)?;
+                    // Changed documents are in the order of their keys.
+                    let is_unchanged = stored.is_some_and(|owner| {
+                        let place = documents.binary_search_by(|other| (*other.key).cmp(&*owner));
+                        place.is_err()
+                    });
+                    let earlier = owners.insert((entry.index, &entry.key), &changed.key);
+                    if is_unchanged || earlier.is_some_and(|other| *other != changed.key) {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// A key of a unique index with the document that has it.
