@@ -11,7 +11,9 @@ from typing import Any
 import requests
 
 from documents.backend import Backend
+from documents.collections.actions import lock_by_name
 from documents.models import Collection, Index
+from documents.store.node.upkeep import install_after_commit
 from foundation.scope import scoped
 from tenants.models import ApiKey
 from tests.caller import Caller, with_key
@@ -64,6 +66,16 @@ class CollectionClient:
 
     def ids(self, filter: object = None, **more: object) -> list[Any]:  # noqa: A002
         return [document["_id"] for document in self.query(filter, **more)]
+
+    def change(self, **values: str) -> None:
+        """Change the collection's definition, as a call of the management API does."""
+        with scoped(tenant_id=self.account.tenant.id):
+            collection = lock_by_name(self.name)
+            for name, value in values.items():
+                setattr(collection, name, value)
+            collection.write_version += 1
+            collection.save()
+            install_after_commit(collection)
 
     def anonymous(self) -> Caller:
         """Return a caller with a publishable key and no token."""

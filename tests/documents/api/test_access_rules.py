@@ -9,7 +9,6 @@ import jwt
 import pytest
 
 from documents.models import Collection
-from documents.store.locks import lock_exclusively
 from foundation.scope import scoped
 from tenants.models import ApiKey
 from tests.caller import Caller, problem, with_key
@@ -187,9 +186,7 @@ def test_a_rule_can_test_membership_in_a_list_of_claims(
 def test_a_changed_rule_applies_to_the_next_call(todos: CollectionClient) -> None:
     ada = user(todos)
     assert ids_of(todos, ada) == ["ada's", "locked", "open"]
-    with scoped(tenant_id=todos.account.tenant.id):
-        lock_exclusively(todos.collection.id)
-        Collection.objects.update(access_rules='{"read":{"locked":true}}', write_version=8)
+    todos.change(access_rules='{"read":{"locked":true}}')
     assert ids_of(todos, ada) == ["locked"]
     problem(ada.get(f"{todos.path}/documents/open"), 404, "not_found")
     problem(ada.post(f"{todos.path}/documents", {"owner": "ada"}), 403, "forbidden")

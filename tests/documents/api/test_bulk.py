@@ -202,6 +202,7 @@ def test_a_large_batch_is_written_completely(things: CollectionClient) -> None:
     assert json.loads(plain.ask({"limit": 10_000}).text)["next_cursor"] is None
 
 
+@pytest.mark.backend("postgres", reason="it counts PostgreSQL's transactions")
 def test_only_operations_that_take_a_key_are_rejected_and_the_others_are_one_transaction(
     coded: CollectionClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

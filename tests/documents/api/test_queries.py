@@ -179,15 +179,17 @@ def conditions(plan: Any) -> str:
     return json.dumps(plan["postgres"])
 
 
-def test_explain_shows_that_postgresql_uses_the_index(things: CollectionClient) -> None:
+def test_explain_shows_the_index(things: CollectionClient, backend: Backend) -> None:
     asked = {"filter": {"rank": {"$gte": 48}}, "limit": 5}
     plan = things.caller.post(f"{things.path}/explain", asked).json()
     assert plan["plan"]["index"] == "rank"
-    assert "Index Cond" in conditions(plan)
-    assert "index_number" in conditions(plan)
+    if backend == Backend.POSTGRES:
+        assert "Index Cond" in conditions(plan)
+        assert "index_number" in conditions(plan)
     assert plan["grid"] == {"indexable": True, "access": [{"path": "rank", "kind": "range"}]}
 
 
+@pytest.mark.backend("postgres", reason="it reads PostgreSQL's plan")
 def test_a_range_of_an_index_begins_at_its_lower_bound(things: CollectionClient) -> None:
     """With a second lower bound, PostgreSQL 18 may read the index from its beginning."""
     asked = {"filter": {"rank": {"$gte": 20, "$lt": 30}}, "limit": 5}
@@ -196,10 +198,11 @@ def test_a_range_of_an_index_begins_at_its_lower_bound(things: CollectionClient)
     assert "(key >" not in conditions(plan)
 
 
-def test_explain_shows_ranges_of_ids(things: CollectionClient) -> None:
+def test_explain_shows_ranges_of_ids(things: CollectionClient, backend: Backend) -> None:
     plan = things.caller.post(f"{things.path}/explain", {"filter": {"_id": 7}}).json()
     assert (plan["plan"]["reads"], plan["plan"]["reads_everything"]) == ("documents", False)
-    assert "Index Cond" in conditions(plan)
+    assert plan["plan"]["ranges"] == 1
+    assert backend == Backend.NATIVE or "Index Cond" in conditions(plan)
 
 
 def test_explain_reports_a_full_scan(things: CollectionClient) -> None:
