@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// The key of a claim was used with another request.
     Mismatch,
-    /// Another call with the key of a claim has continued.
+    /// Another write of the group has the key of its claim.
     InProgress,
     /// The definition has no index with this number.
     NoIndex,
@@ -71,7 +71,7 @@ impl fmt::Display for Error {
                 write!(out, "the installed definition has version {installed}")
             }
             Self::Mismatch => write!(out, "the key was used with another request"),
-            Self::InProgress => write!(out, "another call with the key has continued"),
+            Self::InProgress => write!(out, "another write with the key is in progress"),
             Self::NoIndex => write!(out, "the index does not exist"),
             Self::DuplicateKey { index } => {
                 write!(
