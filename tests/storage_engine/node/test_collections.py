@@ -448,7 +448,7 @@ def test_a_unique_index_is_not_built_over_equal_values(client: redis.Redis, good
     execute(client, "RB.COL.DEFINE", goods, definition(2, by_code))
     with pytest.raises(
         redis.ResponseError,
-        match=r"^DUPLICATE_KEY two documents have the same values in the index 'by code'$",
+        match=r"^DUPLICATE_KEY Documents 0 and 3 have the same key\.$",
     ):
         build_index(client, goods, 2, 2)
     changed = write(client, goods, update(3, set={"n": 1}), version=2)
@@ -460,6 +460,15 @@ def test_a_unique_index_is_not_built_over_equal_values(client: redis.Redis, good
     for options in (("AFTER",), ("COUNT", "many"), ("X",)):
         with pytest.raises(redis.ResponseError):
             build_index(client, goods, 2, 2, *options)
+
+
+def test_a_document_that_cannot_be_indexed_is_named(client: redis.Redis, goods: str) -> None:
+    write(client, goods, insert(_id="short", code=1), insert(_id="long", code="x" * 2_000))
+    execute(client, "RB.COL.DEFINE", goods, definition(2, BY_CODE | {"number": 2, "ready": False}))
+    with pytest.raises(
+        redis.ResponseError, match=r'^INDEX_KEY_TOO_LONG Document "long": a key of a .* bytes\.$'
+    ):
+        build_index(client, goods, 2, 2)
 
 
 class Mover:
