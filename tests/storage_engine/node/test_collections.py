@@ -25,6 +25,7 @@ from rillbase_native import (
 from tests.own_storage_node import OwnStorageNode, token_of
 from tests.waiting import wait_until
 
+MIB = 1024 * 1024
 SYNCS = "rillbase_node_engine_log_syncs_total"
 AWAY = (redis.ConnectionError, redis.TimeoutError)
 BY_CODE = {"number": 1, "name": "by code", "fields": [["code", 1]], "unique": True, "ready": True}
@@ -123,6 +124,23 @@ def test_a_precondition_decides_with_the_writes_before_it(client: redis.Redis, g
     late = write(client, goods, update("a", inc={"n": 1}), expected=Expected([1]))
     assert [error.code for _, error in late.refusals()] == ["precondition_failed"]
     assert read(client, goods, "a") == (2, {"_id": "a", "n": 2})
+
+
+def test_large_documents_need_several_replies(client: redis.Redis, goods: str) -> None:
+    for document_id in range(3):
+        write(client, goods, insert(_id=document_id, text="x" * (5 * MIB)))
+    absent = id_key(value("absent"))
+    keys = [absent, *(id_key(value(n)) for n in range(3)), absent]
+    answered: list[int] = []
+    shown: list[Any] = []
+    while keys:
+        rows, count = execute(client, "RB.COL.GET", goods, 1, *keys)
+        answered.append(count)
+        shown += [plain(row[4])["_id"] for row in candidate_rows(rows)]
+        keys = keys[count:]
+    assert answered == [3, 2], "a reply ends after 8 MiB, and keys without documents are answered"
+    assert shown == [0, 1, 2]
+    assert execute(client, "RB.COL.GET", goods, 1, absent) == [b"", 1]
 
 
 def test_a_transaction_changes_several_collections_or_none(client: redis.Redis, goods: str) -> None:
