@@ -1,8 +1,7 @@
 //! Claims: what a server records with a write, so that a repeated call gets the result of the first.
 //!
-//! A call consists of steps, numbered from 0, and each has a write. The claim of the last one is
-//! recorded in the batch of its documents, and is read under the commit queue: so a step is executed
-//! once, however many calls use the key.
+//! A claim is recorded in the batch of its documents, and is read under the commit queue: so a write
+//! is executed once, however many have its key.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -23,33 +22,29 @@ const CLAIM_MS: Millis = 24 * 3_600_000;
 pub struct CollectionClaim {
     /// The number of the namespace.
     pub namespace: u64,
-    /// The key of the call, unique in the namespace.
+    /// The key of the write, unique in the namespace.
     pub key: Vec<u8>,
-    /// Identifies the request of the call.
+    /// Identifies the request.
     pub request_hash: Vec<u8>,
-    /// The number of the step, from 0.
-    pub step: u64,
     /// What the server needs to continue or to answer; may be empty.
     pub state: Vec<u8>,
 }
 
-/// The recorded claim of a call's last step.
+/// The recorded claim of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRecord {
-    /// Identifies the request of the call.
+    /// Identifies the request.
     pub request_hash: Vec<u8>,
-    /// The number of the step.
-    pub step: u64,
     /// What the server recorded.
     pub state: Vec<u8>,
-    /// The encoded result of the write; empty if it had no operations.
+    /// The encoded result of the write.
     pub result: Vec<u8>,
 }
 
 /// The result of a write with a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedResult {
-    /// Whether the step was recorded before, so that nothing was written.
+    /// Whether the write was recorded before, so that nothing was written.
     pub is_replayed: bool,
     /// The claim with its result.
     pub record: ClaimRecord,
@@ -69,53 +64,36 @@ impl CollectionClaim {
 
     /// The record to replay; `None` if the write may be executed.
     pub(crate) fn replay(&self, recorded: Option<ClaimRecord>) -> Result<Option<ClaimRecord>> {
-        let next = match recorded {
-            None => 0,
-            Some(record) if record.request_hash != self.request_hash => {
-                return Err(Error::Mismatch);
-            }
-            Some(record) if record.step == self.step => return Ok(Some(record)),
-            Some(record) => record.step.saturating_add(1),
-        };
-        if self.step == next {
-            Ok(None)
-        } else {
-            Err(Error::InProgress)
+        match recorded {
+            Some(record) if record.request_hash != self.request_hash => Err(Error::Mismatch),
+            other => Ok(other),
         }
     }
 
     /// Whether a write with this result is recorded.
     fn records(&self, result: &WriteResult) -> bool {
         result.as_ref().is_ok_and(|outcomes| {
-            let is_effective =
-                outcomes.is_empty() || outcomes.iter().any(std::result::Result::is_ok);
+            let is_effective = outcomes.iter().any(std::result::Result::is_ok);
             is_effective || !self.state.is_empty()
         })
     }
 
     fn record(&self, result: &WriteResult) -> ClaimRecord {
-        let is_empty = result.as_ref().is_ok_and(|outcomes| outcomes.is_empty());
         ClaimRecord {
             request_hash: self.request_hash.clone(),
-            step: self.step,
             state: self.state.clone(),
-            result: if is_empty {
-                Vec::new()
-            } else {
-                encode_result(result)
-            },
+            result: encode_result(result),
         }
     }
 }
 
 impl ClaimRecord {
-    /// `1 request-hash:slice step:varint state:slice result:slice`
+    /// `1 request-hash:slice state:slice result:slice`
     fn encode(&self) -> Vec<u8> {
         let length = self.request_hash.len() + self.state.len() + self.result.len();
         let mut out = Vec::with_capacity(length + 32);
         out.push(VERSION);
         out.put_slice(&self.request_hash);
-        out.put_varint(self.step);
         out.put_slice(&self.state);
         out.put_slice(&self.result);
         out
@@ -132,7 +110,6 @@ fn read(bytes: &[u8]) -> ReadResult<ClaimRecord> {
     reader.check((version == VERSION).then_some(()), "version 1")?;
     let record = ClaimRecord {
         request_hash: reader.slice()?.to_vec(),
-        step: reader.varint()?,
         state: reader.slice()?.to_vec(),
         result: reader.slice()?.to_vec(),
     };
@@ -147,7 +124,7 @@ fn claim_key(namespace: u64, key: &[u8]) -> Vec<u8> {
 
 impl Collections {
     /// The recorded claim with a key.
-    pub fn claim(&self, namespace: u64, key: &[u8]) -> Result<Option<ClaimRecord>> {
+    pub(crate) fn claim(&self, namespace: u64, key: &[u8]) -> Result<Option<ClaimRecord>> {
         let key = claim_key(namespace, key);
         let stored = self.db.get(&self.claims, &key)?;
         stored.map(|value| ClaimRecord::decode(&value)).transpose()
@@ -197,7 +174,6 @@ mod tests {
     fn a_record_round_trips_and_a_cut_one_is_malformed() {
         let record = ClaimRecord {
             request_hash: vec![7; 32],
-            step: 300,
             state: b"state".to_vec(),
             result: b"result".to_vec(),
         };

@@ -22,18 +22,18 @@ pub enum Error {
     },
     /// The key of a claim was used with another request.
     Mismatch,
-    /// Another call with the key of a claim has continued.
+    /// Another write of the group has the key of its claim.
     InProgress,
     /// The definition has no index with this number.
     NoIndex,
     /// Two documents have the same values in a unique index that is being built.
     DuplicateKey {
-        /// The index's name.
-        index: String,
+        /// The shortened `_id` of each as Extended JSON.
+        ids: [String; 2],
     },
     /// A document cannot be in an index that is being built.
     Unindexed {
-        /// The document's `_id` as Extended JSON.
+        /// The document's shortened `_id` as Extended JSON.
         id: String,
         /// Why.
         refusal: Box<DocumentRefusal>,
@@ -71,16 +71,15 @@ impl fmt::Display for Error {
                 write!(out, "the installed definition has version {installed}")
             }
             Self::Mismatch => write!(out, "the key was used with another request"),
-            Self::InProgress => write!(out, "another call with the key has continued"),
+            Self::InProgress => write!(out, "another write with the key is in progress"),
             Self::NoIndex => write!(out, "the index does not exist"),
-            Self::DuplicateKey { index } => {
-                write!(
-                    out,
-                    "two documents have the same values in the index '{index}'"
-                )
+            Self::DuplicateKey {
+                ids: [first, second],
+            } => {
+                write!(out, "Documents {first} and {second} have the same key.")
             }
             Self::Unindexed { id, refusal } => {
-                write!(out, "the document {id}: {}", refusal.detail)
+                write!(out, "Document {id}: {}.", refusal.detail)
             }
             Self::Definition(why) => write!(out, "the definition is invalid: {why}"),
             Self::Malformed(what) => write!(out, "{what} is malformed"),

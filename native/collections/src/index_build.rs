@@ -22,6 +22,8 @@ use crate::store::{Collections, InstalledCollection};
 /// A part ends after this many bytes of documents and entries, or after this time.
 const PART_BYTES: usize = 8 << 20;
 const PART_TIME: Duration = Duration::from_millis(20);
+/// An `_id` in an error is shortened to this many characters.
+const ID_CHARS: usize = 200;
 
 /// A part of an index to build.
 #[derive(Debug, Clone)]
@@ -113,7 +115,7 @@ impl Collections {
     fn add_document(&self, part: &mut IndexPart<'_>, candidate: &Candidate) -> Result<()> {
         let body = Document::trusted(&candidate.document.body);
         let entries = entries(body, &part.compiled).map_err(|refusal| Error::Unindexed {
-            id: value_to_string(body.get("_id").unwrap_or(ValueRef::Null), Form::Relaxed),
+            id: short_id(body),
             refusal: Box::new(refusal),
         })?;
         part.documents += 1;
@@ -131,10 +133,11 @@ impl Collections {
                         .get(&self.entries, &key)?
                         .map(|owner| owner.to_vec()),
                 };
-                if owner.is_some_and(|owner| owner != candidate.key) {
-                    return Err(Error::DuplicateKey {
-                        index: part.index.name.clone(),
-                    });
+                if let Some(owner) = owner.filter(|owner| *owner != candidate.key) {
+                    let other = self.get(part.collection.number, &owner, None)?;
+                    let other = other.ok_or(Error::Malformed("an entry of a unique index"))?;
+                    let ids = [Document::trusted(&other.body), body].map(short_id);
+                    return Err(Error::DuplicateKey { ids });
                 }
                 part.owners.insert(key.clone(), candidate.key.clone());
             }
@@ -143,4 +146,11 @@ impl Collections {
         }
         Ok(())
     }
+}
+
+/// The document's `_id` as Extended JSON, shortened.
+fn short_id(body: Document<'_>) -> String {
+    let id = body.get("_id").unwrap_or(ValueRef::Null);
+    let text = value_to_string(id, Form::Relaxed);
+    text.chars().take(ID_CHARS).collect()
 }

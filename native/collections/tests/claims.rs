@@ -1,10 +1,10 @@
-//! Claims: a step of a call is executed once, and its result is recorded with its documents.
+//! Claims: a write is executed once, and its result is recorded with its documents.
 
 use std::sync::Arc;
 
 use rillbase_collections::{
-    ClaimRecord, ClaimedResult, CollectionClaim, CollectionWrite, Collections, Error, Result,
-    WriteOutcome, WrittenCollection, WrittenResult,
+    ClaimedResult, CollectionClaim, CollectionWrite, Collections, Error, Result, WriteOutcome,
+    WrittenCollection, WrittenResult,
 };
 use rillbase_documents::operation::DocumentOperation;
 use rillbase_documents::outcome::WriteResult;
@@ -34,12 +34,11 @@ fn insert(id: i32) -> DocumentOperation {
     DocumentOperation::insert(document.as_ref(), ValueRef::Null).unwrap()
 }
 
-fn claim(step: u64, state: &[u8]) -> CollectionClaim {
+fn claim(state: &[u8]) -> CollectionClaim {
     CollectionClaim {
         namespace: NAMESPACE,
         key: KEY.to_vec(),
         request_hash: b"hash".to_vec(),
-        step,
         state: state.to_vec(),
     }
 }
@@ -65,13 +64,19 @@ impl OpenedCollections {
         claimed_result(self.outcomes(vec![write]).remove(0))
     }
 
-    fn recorded(&self) -> Option<ClaimRecord> {
-        self.collections.claim(NAMESPACE, KEY).unwrap()
+    fn is_recorded(&self) -> bool {
+        is_recorded(&self.db)
     }
 
     fn documents(&self, collection: u64) -> u64 {
         self.collections.counts(collection, None).unwrap().documents
     }
+}
+
+fn is_recorded(db: &Db) -> bool {
+    let keyspace = db.keyspace("collection-claims").unwrap();
+    let key = [&NAMESPACE.to_be_bytes(), KEY].concat();
+    db.get(&keyspace, &key).unwrap().is_some()
 }
 
 fn decoded(result: &ClaimedResult) -> WriteResult {
@@ -81,40 +86,36 @@ fn decoded(result: &ClaimedResult) -> WriteResult {
 #[test]
 fn a_repeated_write_is_replayed_and_changes_nothing() {
     let opened = opened();
-    let write = claimed(claim(0, b"state"), 1, &[1, 2]);
+    let write = claimed(claim(b"state"), 1, &[1, 2]);
     let first = opened.claimed(write.clone()).unwrap();
     assert!(!first.is_replayed);
     assert_eq!(decoded(&first).unwrap()[1].as_ref().unwrap().version, 1);
     let sequence = opened.db.snapshot().sequence();
     // Another state is not recorded.
-    let again = claimed(claim(0, b"other"), 1, &[1, 2]);
+    let again = claimed(claim(b"other"), 1, &[1, 2]);
     for write in [write, again] {
         let replayed = opened.claimed(write).unwrap();
         assert!(replayed.is_replayed);
         assert_eq!(replayed.record, first.record);
     }
     assert_eq!(opened.db.snapshot().sequence(), sequence);
-    assert_eq!(opened.recorded(), Some(first.record));
-    let other = opened.collections.claim(NAMESPACE + 1, KEY).unwrap();
-    assert_eq!(other, None);
+    assert_eq!(opened.documents(1), 2);
 }
 
 #[test]
 fn the_key_of_another_request_is_rejected() {
     let opened = opened();
-    opened.claimed(claimed(claim(0, b""), 1, &[1])).unwrap();
-    for step in 0..3 {
-        let other = CollectionClaim {
-            request_hash: b"other".to_vec(),
-            ..claim(step, b"")
-        };
-        let outcome = opened.claimed(claimed(other, 1, &[2]));
-        assert!(matches!(outcome, Err(Error::Mismatch)));
-    }
+    opened.claimed(claimed(claim(b""), 1, &[1])).unwrap();
+    let other = CollectionClaim {
+        request_hash: b"other".to_vec(),
+        ..claim(b"")
+    };
+    let outcome = opened.claimed(claimed(other, 1, &[2]));
+    assert!(matches!(outcome, Err(Error::Mismatch)));
     let in_other_namespace = CollectionClaim {
         namespace: NAMESPACE + 1,
         request_hash: b"other".to_vec(),
-        ..claim(0, b"")
+        ..claim(b"")
     };
     let outcome = opened.claimed(claimed(in_other_namespace, 1, &[3]));
     assert!(!outcome.unwrap().is_replayed);
@@ -122,81 +123,63 @@ fn the_key_of_another_request_is_rejected() {
 }
 
 #[test]
-fn steps_are_executed_in_order() {
-    let opened = opened();
-    let step = |step: u64, id: i32| opened.claimed(claimed(claim(step, b"s"), 1, &[id]));
-    assert!(matches!(step(1, 1), Err(Error::InProgress)));
-    for number in 0..3 {
-        let id = i32::try_from(number).unwrap();
-        assert!(!step(number, id).unwrap().is_replayed);
-        assert!(step(number, id).unwrap().is_replayed);
-        assert_eq!(opened.recorded().unwrap().step, number);
-        assert!(matches!(step(number + 2, 9), Err(Error::InProgress)));
-    }
-    assert!(matches!(step(0, 0), Err(Error::InProgress)));
-    assert!(matches!(step(u64::MAX, 9), Err(Error::InProgress)));
-    assert_eq!(opened.documents(1), 3);
-}
-
-#[test]
 fn a_write_without_effect_is_recorded_only_with_a_state() {
     let opened = opened();
     opened.write(vec![write_of(&[1], 1, vec![(1, insert(1))], true)]);
     for _ in 0..2 {
-        let rejected = opened.claimed(claimed(claim(0, b""), 1, &[1])).unwrap();
+        let rejected = opened.claimed(claimed(claim(b""), 1, &[1])).unwrap();
         assert!(!rejected.is_replayed);
         assert!(decoded(&rejected).unwrap()[0].is_err());
-        assert_eq!(opened.recorded(), None);
+        assert!(!opened.is_recorded());
     }
     let whole = CollectionWrite {
-        claim: Some(claim(0, b"state")),
+        claim: Some(claim(b"state")),
         ..write_of(&[1], 1, vec![(1, insert(2)), (1, insert(1))], true)
     };
     assert!(decoded(&opened.claimed(whole).unwrap()).is_err());
-    assert_eq!(opened.recorded(), None);
-    let write = claimed(claim(0, b"state"), 1, &[1]);
+    assert!(!opened.is_recorded());
+    let write = claimed(claim(b"state"), 1, &[1]);
     let rejected = opened.claimed(write.clone()).unwrap();
     assert!(decoded(&rejected).unwrap()[0].is_err());
     let replayed = opened.claimed(write).unwrap();
     assert!(replayed.is_replayed);
     assert_eq!(replayed.record, rejected.record);
-    let partial = opened.claimed(claimed(claim(1, b""), 1, &[1, 3])).unwrap();
-    assert_eq!(opened.recorded(), Some(partial.record));
 }
 
 #[test]
-fn a_write_without_operations_is_recorded() {
+fn a_write_with_one_effect_is_recorded() {
     let opened = opened();
-    let empty = |step: u64, collections: &[u64]| CollectionWrite {
-        claim: Some(claim(step, b"")),
-        ..write_of(collections, 1, Vec::new(), true)
-    };
-    for step in [0, 1] {
-        let done = opened.claimed(empty(step, &[])).unwrap();
-        assert!(!done.is_replayed && done.record.result.is_empty());
-        assert_eq!(opened.recorded(), Some(done.record));
+    opened.write(vec![write_of(&[1], 1, vec![(1, insert(1))], true)]);
+    let write = claimed(claim(b""), 1, &[1, 3]);
+    let first = opened.claimed(write.clone()).unwrap();
+    assert_eq!(opened.claimed(write).unwrap().record, first.record);
+    assert!(opened.is_recorded());
+}
+
+#[test]
+fn a_write_without_operations_is_recorded_only_with_a_state() {
+    let opened = opened();
+    for _ in 0..2 {
+        let empty = opened.claimed(claimed(claim(b""), 1, &[])).unwrap();
+        assert!(!empty.is_replayed);
+        assert_eq!(decoded(&empty).unwrap().len(), 0);
     }
-    let stale = CollectionWrite {
-        collections: vec![WrittenCollection {
-            number: 1,
-            write_version: 2,
-        }],
-        ..empty(2, &[])
-    };
-    let outcome = opened.claimed(stale);
-    assert!(matches!(outcome, Err(Error::Stale { installed: 1 })));
-    assert!(!opened.claimed(empty(2, &[1])).unwrap().is_replayed);
+    let write = claimed(claim(b"state"), 1, &[]);
+    let first = opened.claimed(write.clone()).unwrap();
+    let replayed = opened.claimed(write).unwrap();
+    assert!(replayed.is_replayed);
+    assert_eq!(replayed.record, first.record);
 }
 
 #[test]
 fn of_writes_with_one_key_in_a_group_the_first_is_executed() {
     for collections in [[1, 1], [1, 2], [2, 1]] {
         let opened = opened();
-        let writes = collections.map(|number| claimed(claim(0, b""), number, &[1]));
+        let writes = collections.map(|number| claimed(claim(b""), number, &[1]));
         let unrelated = claimed(
             CollectionClaim {
                 key: b"other".to_vec(),
-                ..claim(0, b"")
+                ..claim(b"")
             },
             2,
             &[5],
@@ -208,7 +191,7 @@ fn of_writes_with_one_key_in_a_group_the_first_is_executed() {
         assert!(matches!(outcomes.next(), Some(Err(Error::InProgress))));
         assert!(!outcomes.next().unwrap().unwrap().is_replayed);
         assert_eq!(opened.documents(1) + opened.documents(2), 2);
-        let replayed = opened.claimed(claimed(claim(0, b""), collections[1], &[1]));
+        let replayed = opened.claimed(claimed(claim(b""), collections[1], &[1]));
         assert!(replayed.unwrap().is_replayed);
     }
 }
@@ -216,9 +199,13 @@ fn of_writes_with_one_key_in_a_group_the_first_is_executed() {
 #[test]
 fn a_replay_needs_no_collection() {
     let opened = opened();
-    let write = claimed(claim(0, b""), 1, &[1]);
+    let write = claimed(claim(b""), 1, &[1]);
     let first = opened.claimed(write.clone()).unwrap();
-    let next = claimed(claim(1, b""), 1, &[2]);
+    let next = CollectionClaim {
+        key: b"next".to_vec(),
+        ..claim(b"")
+    };
+    let next = claimed(next, 1, &[2]);
     opened
         .collections
         .define(1, definition(2, Vec::new()))
@@ -227,29 +214,42 @@ fn a_replay_needs_no_collection() {
     let stale = opened.claimed(next.clone());
     assert!(matches!(stale, Err(Error::Stale { installed: 2 })));
     opened.collections.remove(1).unwrap();
-    assert!(opened.claimed(write).unwrap().is_replayed);
+    assert_eq!(opened.claimed(write.clone()).unwrap().record, first.record);
     assert!(matches!(opened.claimed(next), Err(Error::NoCollection)));
-    assert_eq!(opened.recorded(), Some(first.record));
+    // As the node names a collection that it no longer has.
+    let missing = WrittenCollection {
+        number: WrittenCollection::MISSING,
+        write_version: 1,
+    };
+    let of_missing = |claim| CollectionWrite {
+        claim,
+        collections: vec![missing],
+        ..write.clone()
+    };
+    let replayed = opened.claimed(of_missing(write.claim.clone())).unwrap();
+    assert_eq!(replayed.record, first.record);
+    let outcome = opened.outcomes(vec![of_missing(None)]).remove(0);
+    assert!(matches!(outcome, Err(Error::NoCollection)));
 }
 
 #[test]
 fn a_claim_is_recorded_for_a_day_or_until_its_namespace_is_removed() {
     let opened = opened();
-    let write = claimed(claim(0, b"state"), 1, &[1]);
+    let write = claimed(claim(b"state"), 1, &[1]);
     let first = opened.claimed(write.clone()).unwrap();
     opened.clock.advance(DAY_MS - 1);
     let opened = opened.reopened();
     assert_eq!(opened.claimed(write.clone()).unwrap().record, first.record);
     opened.clock.advance(1);
-    assert_eq!(opened.recorded(), None);
+    assert!(!opened.is_recorded());
     let executed = opened.claimed(write.clone()).unwrap();
     assert!(!executed.is_replayed, "its document exists");
     assert!(decoded(&executed).unwrap()[0].is_err());
     opened.collections.remove_claims(NAMESPACE - 1).unwrap();
     opened.collections.remove_claims(NAMESPACE + 1).unwrap();
-    assert!(opened.recorded().is_some());
+    assert!(opened.is_recorded());
     opened.collections.remove_claims(NAMESPACE).unwrap();
-    assert_eq!(opened.recorded(), None);
+    assert!(!opened.is_recorded());
 }
 
 #[test]
@@ -264,10 +264,10 @@ fn a_write_that_fails_records_nothing() {
     let collections = Collections::open(&db).unwrap();
     collections.define(1, definition(1, Vec::new())).unwrap();
     vfs.fill_up();
-    let mut staged = collections.stage(vec![claimed(claim(0, b"state"), 1, &[1])]);
+    let mut staged = collections.stage(vec![claimed(claim(b"state"), 1, &[1])]);
     let mut results = db.write_group(&mut [&mut staged], Durability::Sync);
     let outcome = staged.complete(&mut results).remove(0);
     assert!(matches!(outcome, Err(Error::Engine(_))));
-    assert_eq!(collections.claim(NAMESPACE, KEY).unwrap(), None);
+    assert!(!is_recorded(&db));
     assert_eq!(collections.counts(1, None).unwrap().documents, 0);
 }

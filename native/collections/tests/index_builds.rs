@@ -195,8 +195,10 @@ fn run(seed: u64) {
                         break;
                     }
                 }
-                Err(Error::DuplicateKey { index }) => {
-                    assert_eq!(index, "by code");
+                Err(Error::DuplicateKey {
+                    ids: [first, second],
+                }) => {
+                    assert_ne!(first, second);
                     let write = write_of(&[1], 2, vec![(1, delete(random.below(IDS)))], false);
                     opened.write(vec![write]);
                 }
@@ -258,7 +260,11 @@ fn a_part_with_equal_unique_values_adds_nothing() {
     let documents = [(1, "\"code\":5"), (2, "\"code\":6"), (3, "\"code\":5")];
     let opened = OpenedCollections::new_with(&documents);
     opened.define_indexes();
-    let is_duplicate = |built: Result<BuiltPart>| matches!(built, Err(Error::DuplicateKey { index }) if index == "by code");
+    let is_duplicate = |built: Result<BuiltPart>| {
+        let error = built.unwrap_err();
+        let text = "Documents 1 and 3 have the same key.";
+        error.code() == "duplicate_key" && error.to_string() == text
+    };
     assert!(is_duplicate(opened.build(1, None, 10)));
     assert_eq!(opened.entries().len(), 0);
     let part = opened.build(1, None, 2).unwrap();
@@ -299,7 +305,8 @@ fn a_document_that_cannot_be_indexed_is_named() {
     opened.define_indexes();
     let error = opened.build(1, None, 10).unwrap_err();
     assert_eq!(error.code(), "index_key_too_long");
-    assert!(error.to_string().starts_with("the document 2: "), "{error}");
+    let text = "Document 2: a key of a unique index has at most 1024 bytes.";
+    assert_eq!(error.to_string(), text);
     assert_eq!(opened.entries().len(), 0);
     assert_eq!(opened.build(1, None, 1).unwrap().documents, 1);
     assert!(matches!(opened.build(4, None, 1), Err(Error::NoIndex)));
@@ -307,4 +314,19 @@ fn a_document_that_cannot_be_indexed_is_named() {
     opened.collections.define(1, definition).unwrap();
     let stale = opened.build(1, None, 1);
     assert!(matches!(stale, Err(Error::Stale { installed: 3 })));
+}
+
+#[test]
+fn a_long_id_in_an_error_is_shortened() {
+    let opened = OpenedCollections::new_with(&[(1, "\"code\":5")]);
+    let body = format!("{{\"_id\":\"{}\",\"code\":5}}", "é".repeat(300));
+    let document = parse_document(body.as_bytes()).unwrap();
+    let insert = DocumentOperation::insert(document.as_ref(), ValueRef::Null).unwrap();
+    let outcome = opened.write(vec![write_of(&[1], 1, vec![(1, insert)], true)]);
+    assert!(outcome[0].as_ref().unwrap().is_ok());
+    opened.define_indexes();
+    let error = opened.build(1, None, 10).unwrap_err();
+    let long = format!("\"{}", "é".repeat(199));
+    let text = format!("Documents 1 and {long} have the same key.");
+    assert_eq!(error.to_string(), text);
 }

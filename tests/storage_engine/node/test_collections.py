@@ -25,6 +25,7 @@ from rillbase_native import (
 from tests.own_storage_node import OwnStorageNode, token_of
 from tests.waiting import wait_until
 
+MIB = 1024 * 1024
 SYNCS = "rillbase_node_engine_log_syncs_total"
 AWAY = (redis.ConnectionError, redis.TimeoutError)
 BY_CODE = {"number": 1, "name": "by code", "fields": [["code", 1]], "unique": True, "ready": True}
@@ -123,6 +124,23 @@ def test_a_precondition_decides_with_the_writes_before_it(client: redis.Redis, g
     late = write(client, goods, update("a", inc={"n": 1}), expected=Expected([1]))
     assert [error.code for _, error in late.refusals()] == ["precondition_failed"]
     assert read(client, goods, "a") == (2, {"_id": "a", "n": 2})
+
+
+def test_large_documents_need_several_replies(client: redis.Redis, goods: str) -> None:
+    for document_id in range(3):
+        write(client, goods, insert(_id=document_id, text="x" * (5 * MIB)))
+    absent = id_key(value("absent"))
+    keys = [absent, *(id_key(value(n)) for n in range(3)), absent]
+    answered: list[int] = []
+    shown: list[Any] = []
+    while keys:
+        rows, count = execute(client, "RB.COL.GET", goods, 1, *keys)
+        answered.append(count)
+        shown += [plain(row[4])["_id"] for row in candidate_rows(rows)]
+        keys = keys[count:]
+    assert answered == [3, 2], "a reply ends after 8 MiB, and keys without documents are answered"
+    assert shown == [0, 1, 2]
+    assert execute(client, "RB.COL.GET", goods, 1, absent) == [b"", 1]
 
 
 def test_a_transaction_changes_several_collections_or_none(client: redis.Redis, goods: str) -> None:
@@ -323,34 +341,29 @@ def test_a_repeated_write_with_a_claim_is_replayed(
 ) -> None:
     key = goods.encode()
     request = request_of(insert(_id="a"), insert(_id="a"))
-    step = (key, b"hash", 0, b"\x00state")
-    assert execute(client, "RB.COL.CLAIM", key) is None
-    replayed, state, result = claimed(client, step, request, goods, 1)
+    claim = (key, b"hash", b"\x00state")
+    replayed, state, result = claimed(client, claim, request, goods, 1)
     assert (replayed, state) == (0, b"\x00state")
     outcomes = Outcomes.decode(result)
     assert outcomes.change(0).version == 1
     assert [error.code for _, error in outcomes.refusals()] == ["duplicate_id"]
     with shared_node.client("collections", token_of("collections"), **BINARY) as other:
-        assert claimed(other, step, request, goods, 1) == [1, state, result]
-        assert execute(other, "RB.COL.CLAIM", key) == [b"hash", 0, state, result]
+        assert claimed(other, claim, request, goods, 1) == [1, state, result]
     assert read(client, goods, "a") == (1, {"_id": "a"})
 
     with pytest.raises(redis.ResponseError, match=r"^MISMATCH the key was used with another"):
-        claimed(client, (key, b"other", 0, b""), request, goods, 1)
-    with pytest.raises(redis.ResponseError, match=r"^IN_PROGRESS another call with the key"):
-        claimed(client, (key, b"hash", 2, b""), request, goods, 1)
+        claimed(client, (key, b"other", b""), request, goods, 1)
     execute(client, "RB.COL.DROP", goods)
-    assert claimed(client, step, request, goods, 1) == [1, state, result]
-    with pytest.raises(redis.ResponseError, match=r"^NO_COLLECTION"):
-        claimed(client, (key, b"hash", 1, b""), request, goods, 1)
-    nothing = encode_write(Operations([]), [], atomic=False)
-    assert claimed(client, (key, b"hash", 1, b"end"), nothing) == [0, b"end", b""]
-    assert execute(client, "RB.COL.CLAIM", key) == [b"hash", 1, b"end", b""]
+    assert claimed(client, claim, request, goods, 1) == [1, state, result]
+    with pytest.raises(redis.ResponseError, match=r"^NO_COLLECTION the collection does not exist$"):
+        claimed(client, (b"next", b"hash", b""), request, goods, 1)
     with pytest.raises(redis.ResponseError, match="a collection and its version are missing"):
-        execute(client, "RB.COL.WRITE", nothing)
-    for bad in ((b"", b"h", 0, b""), (b"k" * 65, b"h", 0, b""), (b"k", b"h", -1, b"")):
-        with pytest.raises(redis.ResponseError):
-            claimed(client, bad, request, goods, 1)
+        claimed(client, claim, request)
+    with pytest.raises(redis.ResponseError, match="wrong number of arguments"):
+        execute(client, "RB.COL.WRITE", request)
+    for bad in (b"", b"k" * 65):
+        with pytest.raises(redis.ResponseError, match="the key of a claim has 1 to 64 bytes"):
+            claimed(client, (bad, b"hash", b""), request, goods, 1)
 
 
 def test_of_concurrent_calls_with_a_claim_one_is_executed(
@@ -366,10 +379,10 @@ def test_of_concurrent_calls_with_a_claim_one_is_executed(
         with shared_node.client("collections", token_of("collections"), **BINARY) as own:
             for number in range(rounds):
                 request = request_of(insert(_id=number))
-                step = (f"{goods}-{number}", b"hash", 0, b"")
+                claim = (f"{goods}-{number}", b"hash", b"")
                 barrier.wait()
                 try:
-                    replies.append(claimed(own, step, request, names[caller % 2], 1)[0])
+                    replies.append(claimed(own, claim, request, names[caller % 2], 1)[0])
                 except redis.ResponseError as error:
                     replies.append(str(error).split()[0])
         return replies
@@ -387,26 +400,31 @@ def test_of_concurrent_calls_with_a_claim_one_is_executed(
 def test_a_namespace_has_its_own_claims(
     shared_node: OwnStorageNode, client: redis.Redis, goods: str
 ) -> None:
-    nothing, step = encode_write(Operations([]), [], atomic=False), (goods, b"h", 0, b"own")
-    assert claimed(client, step, nothing) == [0, b"own", b""]
+    request = request_of(insert(_id="a"))
+    first = claimed(client, (goods, b"hash", b"own"), request, goods, 1)
     for _ in range(2):
         with shared_node.namespace("claimants", **BINARY) as other:
-            assert execute(other, "RB.COL.CLAIM", goods) is None
-            assert claimed(other, (goods, b"other", 0, b"s"), nothing) == [0, b"s", b""]
+            execute(other, "RB.COL.DEFINE", goods, definition(1))
+            replies = [
+                claimed(other, (goods, b"other", b"theirs"), request, goods, 1)[:2]
+                for _ in range(2)
+            ]
+            assert replies == [[0, b"theirs"], [1, b"theirs"]]
         with shared_node.client() as admin:
             assert execute(admin, "RB.NAMESPACE.DROP", "claimants") == 1
-    assert execute(client, "RB.COL.CLAIM", goods) == [b"h", 0, b"own", b""]
+    again = claimed(client, (goods, b"hash", b""), request, goods, 1)
+    assert again == [1, *first[1:]]
 
 
 def test_a_claim_survives_a_kill(node: OwnStorageNode) -> None:
     with node.namespace("kills", **BINARY) as client:
         execute(client, "RB.COL.DEFINE", "goods", definition(1))
-        request, step = request_of(insert(_id="a")), (b"key", b"hash", 0, b"")
-        first = claimed(client, step, request, "goods", 1)
+        request, claim = request_of(insert(_id="a")), (b"key", b"hash", b"")
+        first = claimed(client, claim, request, "goods", 1)
     node.kill()
     node.start()
     with node.client("kills", token_of("kills"), **BINARY) as client:
-        assert claimed(client, step, request, "goods", 1) == [1, *first[1:]]
+        assert claimed(client, claim, request, "goods", 1) == [1, *first[1:]]
 
 
 def build_index(
@@ -448,7 +466,7 @@ def test_a_unique_index_is_not_built_over_equal_values(client: redis.Redis, good
     execute(client, "RB.COL.DEFINE", goods, definition(2, by_code))
     with pytest.raises(
         redis.ResponseError,
-        match=r"^DUPLICATE_KEY two documents have the same values in the index 'by code'$",
+        match=r"^DUPLICATE_KEY Documents 0 and 3 have the same key\.$",
     ):
         build_index(client, goods, 2, 2)
     changed = write(client, goods, update(3, set={"n": 1}), version=2)
@@ -460,6 +478,15 @@ def test_a_unique_index_is_not_built_over_equal_values(client: redis.Redis, good
     for options in (("AFTER",), ("COUNT", "many"), ("X",)):
         with pytest.raises(redis.ResponseError):
             build_index(client, goods, 2, 2, *options)
+
+
+def test_a_document_that_cannot_be_indexed_is_named(client: redis.Redis, goods: str) -> None:
+    write(client, goods, insert(_id="short", code=1), insert(_id="long", code="x" * 2_000))
+    execute(client, "RB.COL.DEFINE", goods, definition(2, BY_CODE | {"number": 2, "ready": False}))
+    with pytest.raises(
+        redis.ResponseError, match=r'^INDEX_KEY_TOO_LONG Document "long": a key of a .* bytes\.$'
+    ):
+        build_index(client, goods, 2, 2)
 
 
 class Mover:

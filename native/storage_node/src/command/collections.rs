@@ -132,15 +132,12 @@ pub(super) fn write(
     while !words.is_empty() {
         let number = namespace.collection(words.text()?);
         collections.push(WrittenCollection {
-            // With a claim, the result may be recorded although the collection was dropped.
-            number: match number {
-                Err(_) if claim.is_some() => WrittenCollection::MISSING,
-                number => number?,
-            },
+            // The result may be recorded although the collection was dropped.
+            number: number.unwrap_or(WrittenCollection::MISSING),
             write_version: words.number()?,
         });
     }
-    if collections.is_empty() && claim.is_none() {
+    if collections.is_empty() {
         return Err(CommandRefusal::syntax(
             "a collection and its version are missing",
         ));
@@ -153,23 +150,18 @@ pub(super) fn write(
 }
 
 fn read_claim(namespace: &Namespace, words: &mut Words<'_>) -> Result<CollectionClaim> {
+    let key = words.next()?.to_vec();
+    if !(1..=MAX_CLAIM_KEY).contains(&key.len()) {
+        return Err(CommandRefusal::syntax(format!(
+            "the key of a claim has 1 to {MAX_CLAIM_KEY} bytes"
+        )));
+    }
     Ok(CollectionClaim {
         namespace: namespace.number,
-        key: read_claim_key(words)?.to_vec(),
+        key,
         request_hash: words.next()?.to_vec(),
-        step: words.number::<u32>()?.into(),
         state: words.next()?.to_vec(),
     })
-}
-
-fn read_claim_key<'a>(words: &mut Words<'a>) -> Result<&'a [u8]> {
-    let key = words.next()?;
-    if (1..=MAX_CLAIM_KEY).contains(&key.len()) {
-        return Ok(key);
-    }
-    Err(CommandRefusal::syntax(format!(
-        "the key of a claim has 1 to {MAX_CLAIM_KEY} bytes"
-    )))
 }
 
 /// Writes the result of a write: as bytes, or after whether it was replayed and the state of its
@@ -184,26 +176,6 @@ pub(super) fn write_result(result: &WrittenResult, reply: &mut ReplyWriter<'_>) 
             reply.bulk(&claimed.record.result);
         }
     }
-}
-
-pub(super) fn claim(
-    node: &NodeCore,
-    session: &mut CommandSession,
-    mut words: Words<'_>,
-    reply: &mut ReplyWriter<'_>,
-) -> Result<CommandStep> {
-    let key = read_claim_key(&mut words)?;
-    match node.collections.claim(session.namespace()?.number, key)? {
-        None => reply.null(),
-        Some(record) => {
-            reply.array(4);
-            reply.bulk(&record.request_hash);
-            reply.integer(record.step);
-            reply.bulk(&record.state);
-            reply.bulk(&record.result);
-        }
-    }
-    Ok(CommandStep::Done)
 }
 
 pub(super) fn build(
