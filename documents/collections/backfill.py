@@ -38,8 +38,8 @@ from documents.collections.actions import BACKFILL_TASK, DROP_INDEX_TASK
 from documents.collections.indexes import fields_of
 from documents.models import Collection, Index
 from documents.store.locks import lock_exclusively, lock_shared
+from documents.store.node.definitions import IndexViolated
 from documents.store.node.upkeep import build_part, install_after_commit, sizes_of
-from foundation.errors import DuplicateKey, EvaluationFailed
 from foundation.json_types import JsonObject
 from foundation.scope import scoped
 from foundation.tasks import run_after_commit, task
@@ -100,10 +100,6 @@ class _Batch:
     documents: Sequence[_Document]
 
 
-class _BrokenIndex(Exception):
-    """Documents violate the index; the text names them and the reason."""
-
-
 @task(name=BACKFILL_TASK)
 def backfill(*, tenant: str, index: int) -> None:
     """Work for a while; then queue a task of the same kind to continue."""
@@ -134,7 +130,7 @@ def step(tenant_id: UUID, number: int) -> bool:
                 _add_entries(index, batch)
                 return True
         _finish(tenant_id, number, Index.State.READY, "")
-    except (_BrokenIndex, DuplicateKey, EvaluationFailed) as error:
+    except IndexViolated as error:
         _finish(tenant_id, number, Index.State.FAILED, str(error))
     except IntegrityError:
         # The conflicting document disappeared before it could be named.
@@ -206,7 +202,7 @@ def _entries(definition: Definition, body: bytes) -> list[tuple[bytes, bool, boo
     try:
         entries = definition.entries(body)
     except QueryError as error:
-        raise _BrokenIndex(f"Document {_name(body)}: {error.detail}.") from None
+        raise IndexViolated(f"Document {_name(body)}: {error.detail}.") from None
     return [(key, ordering, enforced) for _, key, ordering, enforced in entries]
 
 
@@ -234,7 +230,7 @@ def _advance(index: Index, position: bytes, documents: int) -> None:
 
 
 def _name_duplicates(index: Index, batch: _Batch) -> None:
-    """Raise `_BrokenIndex` naming two documents with the same values."""
+    """Raise `IndexViolated` naming two documents with the same values."""
     seen: dict[bytes, tuple[bytes, bytes]] = {}
     for document_key, body, entries in batch.documents:
         for key in (key for key, _, enforced in entries if enforced):
@@ -249,8 +245,8 @@ def _name_duplicates(index: Index, batch: _Batch) -> None:
                 raise _same_values(bytes(row[0]), body)
 
 
-def _same_values(first: bytes, second: bytes) -> _BrokenIndex:
-    return _BrokenIndex(f"Documents {_name(first)} and {_name(second)} have the same key.")
+def _same_values(first: bytes, second: bytes) -> IndexViolated:
+    return IndexViolated(f"Documents {_name(first)} and {_name(second)} have the same key.")
 
 
 def _name(body: bytes) -> str:

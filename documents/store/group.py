@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -76,38 +76,50 @@ async def _run_separately(
 ) -> list[Ended]:
     """Run a group that does not fit into memory in parts."""
     if len(writes) > 1:
-        return [(await run_group(tenant_id, [write]))[0] for write in writes]
+        return [await run_alone(write) for write in writes]
     (write,) = writes
+    return [await run_in_halves(write, too_large, run_alone)]
+
+
+async def run_alone(write: WriteCall) -> Ended:
+    (ended,) = await run_group(write.tenant_id, [write])
+    return ended
+
+
+async def run_in_halves(
+    write: WriteCall, too_large: ResultDoesNotFit, run: Callable[[WriteCall], Awaitable[Ended]]
+) -> Ended:
+    """Divide a write whose documents do not fit into memory, or refuse it."""
     if write.atomic:
-        return [too_large]
+        return too_large
     if write.is_single:
         outcomes = Outcomes.refused(too_large.code, too_large.detail, [])
-        return [await conclude(tenant_id, write, outcomes, write.step)]
+        return await conclude(write, outcomes, write.step)
     if write.record is not None:
         raise NotOneTransaction
     parts: list[Outcomes] = []
     for half in write.halves():
-        (part,) = await run_group(tenant_id, [half])
+        part = await run(half)
         if isinstance(part, ApiError):
-            return [part]
+            return part
         parts.append(part.outcomes)
-    return [await conclude(tenant_id, write, Outcomes(*parts), write.step)]
+    return await conclude(write, Outcomes(*parts), write.step)
 
 
-async def conclude(tenant_id: UUID, write: WriteCall, outcomes: Outcomes, step: bytes) -> Ended:
+async def conclude(write: WriteCall, outcomes: Outcomes, step: bytes) -> Ended:
     """Record what accompanies a write whose operations were other transactions."""
     answer = write.answer(outcomes) if write.answer else None
     also, record = write.also, write.record
     if write.claim is not None or also is not None:
         last = WriteCall(
-            tenant_id,
+            write.tenant_id,
             claim=write.claim,
             answer=None if answer is None else lambda _: answer,
             record=None if record is None else lambda *_: record(outcomes, step),
             after=write.after,
             also=None if also is None else lambda _: also(outcomes),
         )
-        (concluded,) = await run_group(tenant_id, [last])
+        concluded = await run_alone(last)
         if isinstance(concluded, ApiError) or concluded.answer is not answer:
             return concluded
     return WriteResult(outcomes, answer, step)

@@ -64,9 +64,9 @@ class WriteCall:
     def halves(self) -> tuple[WriteCall, WriteCall]:
         """Split a write whose operations are independent."""
         count = len(self.operations)
-        return self._part(0, count // 2), self._part(count // 2, count)
+        return self._part(0, count // 2, b"a"), self._part(count // 2, count, b"b")
 
-    def _part(self, start: int, end: int) -> WriteCall:
+    def _part(self, start: int, end: int, suffix: bytes) -> WriteCall:
         return WriteCall(
             self.tenant_id,
             self.collection,
@@ -74,6 +74,7 @@ class WriteCall:
             atomic=False,
             principal=self.principal,
             source_id=self.source_id,
+            name=None if self.name is None else self.name + suffix,
         )
 
 

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from documents.store import facts
 from documents.store.attempt import Ended
-from documents.store.group import run_group
+from documents.store.group import run_alone, run_group
 from documents.store.node.writes import write_to_node
 from documents.store.write import WriteCall, WriteResult
 from foundation import bulk_budget
@@ -109,7 +109,7 @@ class WriteBatcher:
         )
 
     async def submit(self, write: WriteCall) -> Ended:
-        run = write_to_node if await _is_native(write) else _run_alone
+        run = write_to_node if await _is_native(write) else run_alone
         if _is_bulk(write):
             async with self._bulk.turn(write.tenant_id):
                 return await run(write)
@@ -117,7 +117,7 @@ class WriteBatcher:
             # The node gathers writes itself.
             return await write_to_node(write)
         if not write.is_single:
-            return await _run_alone(write)
+            return await run_alone(write)
         lane = self._lanes.get(write.tenant_id)
         if lane is None:
             lane = self._lanes[write.tenant_id] = Lane(write.tenant_id)
@@ -134,11 +134,6 @@ async def _is_native(write: WriteCall) -> bool:
     collections = [await facts.find(write.tenant_id, name) for name in names]
     facts.require_one_backend(collections)
     return any(collection.is_native for collection in collections)
-
-
-async def _run_alone(write: WriteCall) -> Ended:
-    (ended,) = await run_group(write.tenant_id, [write])
-    return ended
 
 
 def _is_bulk(write: WriteCall) -> bool:

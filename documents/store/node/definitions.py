@@ -10,7 +10,9 @@ newer than its own.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 from uuid import UUID
@@ -27,11 +29,21 @@ from storage_engine.node.wire import CommandRejected, Reply
 T = TypeVar("T")
 
 ATTEMPTS = 5
+#: How long a write waits at most until it is sent again.
+POSTPONED_S = 0.05
 _OTHER_DEFINITION = frozenset({"STALE", "NO_COLLECTION"})
 
 
 class DefinitionChanged(Exception):
     """The node had another definition than the one that was used. It has the current one now."""
+
+
+class TooLarge(Exception):
+    """The documents of a write are too large together."""
+
+
+class IndexViolated(Exception):
+    """Documents violate an index that is built; the text names them and the reason."""
 
 
 async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
@@ -50,18 +62,32 @@ async def call(
     """Send a command that carries the versions of collections' definitions."""
     node, tenant_id = client(), collections[0].tenant_id
     send = node.try_call if is_idempotent else node.call_once
-    try:
-        return await send(tenant_id, *command)
-    except CommandRejected as error:
-        if error.code == "MISMATCH":
-            raise claims.mismatch() from None
-        if error.code == "IN_PROGRESS":
-            raise claims.in_progress() from None
-        if error.code not in _OTHER_DEFINITION:
-            raise as_api_error(error) from None
-    for collection in collections:
-        await install_current(tenant_id, collection.name)
-    raise DefinitionChanged
+    while True:
+        try:
+            return await send(tenant_id, *command)
+        except CommandRejected as error:
+            if error.code == "POSTPONED":
+                await asyncio.sleep(random.uniform(0, POSTPONED_S))  # noqa: S311 -- jitter
+                continue
+            if error.code not in _OTHER_DEFINITION:
+                raise _error(error) from None
+        for collection in collections:
+            await install_current(tenant_id, collection.name)
+        raise DefinitionChanged
+
+
+def _error(rejected: CommandRejected) -> Exception:
+    match rejected.code:
+        case "TOO_LARGE":
+            return TooLarge()
+        case "MISMATCH":
+            return claims.mismatch()
+        case "IN_PROGRESS":
+            return claims.in_progress()
+        case "DUPLICATE_KEY" | "NOT_INDEXABLE":
+            return IndexViolated(rejected.text)
+        case _:
+            return as_api_error(rejected)
 
 
 async def install_current(tenant_id: UUID, name: str) -> None:

@@ -16,16 +16,20 @@ from documents.store import facts
 from documents.store.access import READ_ONLY, may_write, write_rules
 from documents.store.attempt import Ended
 from documents.store.facts import CollectionFacts
-from documents.store.group import conclude
-from documents.store.node.definitions import call, node_name, retried
+from documents.store.group import conclude, run_in_halves
+from documents.store.large_results import ResultDoesNotFit
+from documents.store.node.definitions import TooLarge, call, node_name, retried
 from documents.store.write import WriteCall, WriteResult
 from foundation.api.idempotency import REPLAYED_HEADER
 from foundation.errors import ApiError, CollectionReadOnly
 from foundation.refusals import as_api_error
 from foundation.resp_pipeline import Argument
 from rillbase_native import Outcomes, QueryError, encode_write
-from storage_engine.node.wire import Reply
 from tenants import usage
+
+#: The most bytes of a request: a document of the largest size, and what comes with it.
+MAX_REQUEST_BYTES = 16 * 1024 * 1024 + 512 * 1024
+_TOO_LARGE = "The documents of the write are too large together."
 
 
 class _NodeResult(NamedTuple):
@@ -40,6 +44,8 @@ async def write_to_node(write: WriteCall) -> Ended:
     """Write, and return the result or the error."""
     try:
         result = await retried(partial(_write, write))
+    except TooLarge:
+        return await run_in_halves(write, ResultDoesNotFit(_TOO_LARGE), write_to_node)
     except QueryError as error:
         return as_api_error(error)
     except ApiError as error:
@@ -48,7 +54,7 @@ async def write_to_node(write: WriteCall) -> Ended:
         changed = len(result.outcomes) - len(result.outcomes.refusals())
         usage.count(write.tenant_id, usage.DOCUMENT_WRITES, changed)
     if write.record is not None or write.also is not None:
-        return await conclude(write.tenant_id, write, result.outcomes, result.step)
+        return await conclude(write, result.outcomes, result.step)
     answer = write.answer(result.outcomes) if write.answer else None
     if answer is not None and result.is_replayed:
         answer.headers[REPLAYED_HEADER] = "true"
@@ -82,6 +88,8 @@ def _request(write: WriteCall, collections: dict[str, CollectionFacts]) -> list[
         rules = write_rules(collection, write.principal)
         targets.append((name, positions[collection.raw], rules))
     request = encode_write(write.operations, targets, atomic=write.atomic, expected=write.expected)
+    if len(request) > MAX_REQUEST_BYTES:
+        raise TooLarge
     return [request, *words]
 
 
@@ -89,9 +97,9 @@ def _claim(write: WriteCall) -> tuple[Argument, ...]:
     """Return the words that name a write; none: it has no name."""
     claim = write.claim
     if claim is None:
-        return () if write.name is None else ("CLAIM", write.name, b"", 0, write.step)
+        return () if write.name is None else ("CLAIM", write.name, b"", write.step)
     is_whole_call = write.record is None and write.also is None
     # A call of several transactions has a name for each: what was recorded before it.
     progress = sha256(claim.key_hash + (write.after or b"")).digest()
     key = claim.key_hash if is_whole_call else progress
-    return ("CLAIM", key, claim.request_hash, 0, write.step)
+    return ("CLAIM", key, claim.request_hash, write.step)

@@ -6,7 +6,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
-use rillbase_documents::outcome::WriteResult;
+use rillbase_documents::outcome::{Outcomes, WriteResult};
 use rillbase_documents::write_format::encode_result;
 use rillbase_engine::{Durability, Millis, WriteBatch};
 
@@ -68,14 +68,6 @@ impl CollectionClaim {
             Some(record) if record.request_hash != self.request_hash => Err(Error::Mismatch),
             other => Ok(other),
         }
-    }
-
-    /// Whether a write with this result is recorded.
-    fn records(&self, result: &WriteResult) -> bool {
-        result.as_ref().is_ok_and(|outcomes| {
-            let is_effective = outcomes.iter().any(std::result::Result::is_ok);
-            is_effective || !self.state.is_empty()
-        })
     }
 
     fn record(&self, result: &WriteResult) -> ClaimRecord {
@@ -154,7 +146,9 @@ impl Collections {
         result: &WriteResult,
     ) -> ClaimedResult {
         let record = claim.record(result);
-        if claim.records(result) {
+        // A write that changes nothing can be repeated without one.
+        let is_effective = |outcomes: &Outcomes| outcomes.iter().any(std::result::Result::is_ok);
+        if result.as_ref().is_ok_and(is_effective) {
             let key = claim_key(claim.namespace, &claim.key);
             let expiry = now.saturating_add(CLAIM_MS);
             batch.put_expiring(&self.claims, &key, &record.encode(), expiry);

@@ -24,6 +24,11 @@ use crate::format::{
 use crate::store::{Collections, InstalledCollection, VersionFloor};
 use crate::write::{CollectionWrite, WriteOutcome, WrittenResult};
 
+/// The most bytes of the documents that a group may affect.
+const MAX_ROWS_BYTES: usize = 64 << 20;
+/// How many rows are read together, more once as many have less than this number of bytes.
+const ROWS_AT_ONCE: usize = 16;
+const FEW_BYTES: usize = 256 << 10;
 /// How long the version of a deleted document is stored with its key.
 const TOMBSTONE_MS: Millis = 24 * 3_600_000;
 
@@ -52,14 +57,36 @@ struct GroupRows {
     now: Millis,
 }
 
+impl PlannedGroup {
+    /// Removes the second half of its writes: their clients send them again.
+    fn postpone_half(&mut self) {
+        let mut remaining = self.plan.writes.len() / 2;
+        self.plan.writes.truncate(remaining);
+        for fate in &mut self.fates {
+            if let WriteFate::Planned(_) = fate {
+                if remaining == 0 {
+                    *fate = WriteFate::Failed(Error::Postponed);
+                } else {
+                    remaining -= 1;
+                }
+            }
+        }
+    }
+}
+
 impl Collections {
     /// The batch of a group, unless it changes nothing, and the outcomes of its writes.
     pub(crate) fn decide(
         &self,
         writes: Vec<CollectionWrite>,
     ) -> Result<(Option<WriteBatch>, Vec<WriteOutcome>)> {
-        let group = self.planned(writes)?;
-        let rows = self.rows(&group)?;
+        let mut group = self.planned(writes)?;
+        let rows = loop {
+            match self.rows(&group) {
+                Err(Error::TooLarge) if group.plan.writes.len() > 1 => group.postpone_half(),
+                rows => break rows?,
+            }
+        };
         let changes = self.changes(&group, &rows.locked)?;
         let mut batch = self.batch(&group, &rows, &changes)?;
         let outcomes = self.outcomes((&mut batch, rows.now), group.fates, changes.results);
@@ -160,10 +187,11 @@ impl Collections {
     fn rows(&self, group: &PlannedGroup) -> Result<GroupRows> {
         let now = self.db.now();
         let (mut all, mut floors) = (Vec::new(), Vec::new());
+        let mut room = MAX_ROWS_BYTES;
         for (position, collection) in group.installed.iter().enumerate() {
             let documents = group.plan.keys(position, true);
             let count = documents.len();
-            let rows = self.rows_of(collection.number, documents)?;
+            let rows = self.rows_of(collection.number, &documents, &mut room)?;
             // Only documents without a row continue after it.
             floors.push(if rows.len() < count {
                 self.floor(collection.number, now)?
@@ -184,21 +212,33 @@ impl Collections {
         })
     }
 
+    /// Reads rows as long as there is room for their bodies.
     fn rows_of(
         &self,
         collection: u64,
-        documents: Vec<&[u8]>,
+        documents: &[&[u8]],
+        room: &mut usize,
     ) -> Result<HashMap<Vec<u8>, LockedRow>> {
         let keys = documents
             .iter()
             .map(|document| document_key(collection, document));
         let keys: Vec<Vec<u8>> = keys.collect();
-        let keys = keys.iter().map(Vec::as_slice);
-        let stored = self.db.multi_get(&self.entries, keys, None)?;
         let mut rows = HashMap::new();
-        for (document, value) in documents.into_iter().zip(stored) {
-            if let Some(value) = value {
+        let (mut start, mut count) = (0, ROWS_AT_ONCE);
+        while start < keys.len() {
+            let end = keys.len().min(start + count);
+            let keys = keys.get(start..end).unwrap_or_default();
+            let stored = self
+                .db
+                .multi_get(&self.entries, keys.iter().map(Vec::as_slice), None)?;
+            let read = documents.get(start..end).unwrap_or_default();
+            let before = *room;
+            for (document, value) in read.iter().zip(stored) {
+                let Some(value) = value else {
+                    continue;
+                };
                 let (head, body) = decode_document(&value)?;
+                *room = room.checked_sub(body.len()).ok_or(Error::TooLarge)?;
                 let row = LockedRow {
                     version: head.version,
                     body: (!head.is_tombstone).then(|| body.to_vec()),
@@ -206,6 +246,10 @@ impl Collections {
                 };
                 rows.insert(document.to_vec(), row);
             }
+            start = end;
+            // As long as they are small, more are read together.
+            let are_small = before - *room < FEW_BYTES;
+            count = if are_small { count * 4 } else { ROWS_AT_ONCE };
         }
         Ok(rows)
     }

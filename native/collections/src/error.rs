@@ -24,6 +24,10 @@ pub enum Error {
     Mismatch,
     /// Another write of the group has the key of its claim.
     InProgress,
+    /// The documents of a write are too large together.
+    TooLarge,
+    /// The documents of a group are too large together: the write has to be sent again.
+    Postponed,
     /// The definition has no index with this number.
     NoIndex,
     /// Two documents have the same values in a unique index that is being built.
@@ -46,16 +50,18 @@ pub enum Error {
 
 impl Error {
     /// A stable name of the error, for programs.
-    pub fn code(&self) -> &str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Engine(error) => error.code(),
             Self::NoCollection => "no_collection",
             Self::Stale { .. } => "stale",
             Self::Mismatch => "mismatch",
             Self::InProgress => "in_progress",
+            Self::TooLarge => "too_large",
+            Self::Postponed => "postponed",
             Self::NoIndex => "no_index",
             Self::DuplicateKey { .. } => "duplicate_key",
-            Self::Unindexed { refusal, .. } => &refusal.code,
+            Self::Unindexed { .. } => "not_indexable",
             Self::Definition(_) => "invalid_definition",
             Self::Malformed(_) => "corruption",
         }
@@ -72,6 +78,8 @@ impl fmt::Display for Error {
             }
             Self::Mismatch => write!(out, "the key was used with another request"),
             Self::InProgress => write!(out, "another write with the key is in progress"),
+            Self::TooLarge => write!(out, "the documents of the write are too large together"),
+            Self::Postponed => write!(out, "other writes have large documents: send it again"),
             Self::NoIndex => write!(out, "the index does not exist"),
             Self::DuplicateKey {
                 ids: [first, second],

@@ -304,7 +304,7 @@ fn a_document_that_cannot_be_indexed_is_named() {
     let opened = OpenedCollections::new_with(&[(1, "\"code\":1"), (2, &long)]);
     opened.define_indexes();
     let error = opened.build(1, None, 10).unwrap_err();
-    assert_eq!(error.code(), "index_key_too_long");
+    assert_eq!(error.code(), "not_indexable");
     let text = "Document 2: a key of a unique index has at most 1024 bytes.";
     assert_eq!(error.to_string(), text);
     assert_eq!(opened.entries().len(), 0);

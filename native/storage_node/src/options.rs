@@ -59,8 +59,9 @@ impl NodeOptions {
             threads: cores.clamp(1, 8),
             limits: RequestLimits {
                 words: 4096,
-                word_bytes: 16 << 20,
-                request_bytes: 32 << 20,
+                // A document of the largest size, and what comes with it.
+                word_bytes: 17 << 20,
+                request_bytes: 40 << 20,
             },
             output_bytes: 32 << 20,
         }

@@ -484,7 +484,7 @@ def test_a_document_that_cannot_be_indexed_is_named(client: redis.Redis, goods: 
     write(client, goods, insert(_id="short", code=1), insert(_id="long", code="x" * 2_000))
     execute(client, "RB.COL.DEFINE", goods, definition(2, BY_CODE | {"number": 2, "ready": False}))
     with pytest.raises(
-        redis.ResponseError, match=r'^INDEX_KEY_TOO_LONG Document "long": a key of a .* bytes\.$'
+        redis.ResponseError, match=r'^NOT_INDEXABLE Document "long": a key of a .* bytes\.$'
     ):
         build_index(client, goods, 2, 2)
 
