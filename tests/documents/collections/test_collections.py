@@ -87,7 +87,7 @@ def test_schema_and_rules_keep_order_of_members_and_kinds_of_numbers(
 REFUSED = {
     "a name in capitals": ({"name": "Todos"}, "invalid_body", "/name"),
     "an unknown member": ({"name": "a", "shards": 3}, "invalid_body", "/shards"),
-    "the native backend": ({"name": "a", "backend": "native"}, "invalid_body", "/backend"),
+    "an unknown backend": ({"name": "a", "backend": "mongo"}, "invalid_body", "/backend"),
     "an unknown type in the schema": (
         {"name": "a", "schema": {"properties": {"x": {"type": "strin"}}}},
         "invalid_schema",

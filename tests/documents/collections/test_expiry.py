@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
+from documents.backend import Backend
 from documents.collections import backfill, expiry
 from tests.caller import Caller, with_key
+from tests.documents.collection import default_backend
 from tests.documents.collections import stored_documents
 from tests.make import TenantAccount, make_tenant
 
@@ -23,12 +26,21 @@ def caller(server: str, account: TenantAccount) -> Caller:
     return with_key(server, account.admin_key)
 
 
+@pytest.fixture(params=[*Backend], ids=str)
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """The backend of the collections that a test makes."""
+    token = default_backend.set(request.param)
+    yield request.param
+    default_backend.reset(token)
+
+
 def path_of(account: TenantAccount) -> str:
     return f"/api/v1/tenants/{account.slug}/collections"
 
 
 def collection(caller: Caller, account: TenantAccount, **fields: object) -> UUID:
-    body = {"name": "visits", "ttl": {"field": "at", "after_s": 60}, **fields}
+    ttl = {"field": "at", "after_s": 60}
+    body = {"name": "visits", "ttl": ttl, "backend": default_backend.get(), **fields}
     answer = caller.post(path_of(account), body)
     assert answer.status_code == 201, answer.text
     return UUID(answer.json()["id"])
@@ -45,6 +57,7 @@ def ids(caller: Caller) -> list[object]:
     return [item["id"] for item in answer.json()["items"]]
 
 
+@pytest.mark.usefixtures("backend")
 def test_a_document_expires_after_its_date_and_not_before(
     caller: Caller, account: TenantAccount
 ) -> None:
@@ -80,6 +93,7 @@ def test_expiry_is_an_ordinary_delete(caller: Caller, account: TenantAccount) ->
     assert again.json()["version"] == 3
 
 
+@pytest.mark.usefixtures("backend")
 def test_a_backlog_is_processed_in_batches(
     caller: Caller, account: TenantAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +104,7 @@ def test_a_backlog_is_processed_in_batches(
     assert ids(caller) == []
 
 
+@pytest.mark.usefixtures("backend")
 def test_large_documents_expire_too(
     caller: Caller, account: TenantAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +117,7 @@ def test_large_documents_expire_too(
     assert ids(caller) == []
 
 
+@pytest.mark.usefixtures("backend")
 def test_a_ttl_can_be_added_changed_and_removed(caller: Caller, account: TenantAccount) -> None:
     identity = collection(caller, account, ttl=None)
     stored_documents.put(

@@ -1,0 +1,220 @@
+"""Collections in the storage node: their life cycle, and what they cannot do yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from documents.collections import backfill, removal, storage_usage
+from documents.collections.document_counts import count_documents
+from documents.models import Collection, Index
+from documents.store.node.upkeep import sizes_of
+from foundation.scope import scoped
+from tests.caller import Caller, problem, with_key
+from tests.documents.collections import stored_documents
+from tests.make import TenantAccount, make_tenant
+from tests.realtime.client import greeted
+
+BY_RANK = {"name": "by-rank", "fields": [["rank", 1]]}
+BY_EMAIL = {"name": "by-email", "fields": [["email", 1]], "unique": True}
+
+
+@pytest.fixture
+def account() -> TenantAccount:
+    return make_tenant(plan="dedicated")
+
+
+@pytest.fixture
+def caller(server: str, account: TenantAccount) -> Caller:
+    return with_key(server, account.admin_key)
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backfill, "BATCH_DOCUMENTS", 20)
+
+
+def path_of(account: TenantAccount, name: str = "") -> str:
+    return f"/api/v1/tenants/{account.slug}/collections" + (f"/{name}" if name else "")
+
+
+def create(caller: Caller, account: TenantAccount, **fields: object) -> dict[str, Any]:
+    answer = caller.post(path_of(account), {"name": "things", "backend": "native", **fields})
+    assert answer.status_code == 201, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def put(account: TenantAccount, *documents: object) -> None:
+    stored_documents.put(account.tenant.id, "things", documents)
+
+
+def query(caller: Caller, filter: object) -> list[Any]:  # noqa: A002
+    answer = caller.post("/v1/collections/things/query", {"filter": filter, "limit": 1_000})
+    assert answer.status_code == 200, answer.text
+    return [item["id"] for item in answer.json()["items"]]
+
+
+def plan(caller: Caller, filter: object) -> dict[str, Any]:  # noqa: A002
+    answer = caller.post("/v1/collections/things/explain", {"filter": filter})
+    shown: dict[str, Any] = answer.json()["plan"]
+    return shown
+
+
+def index_of(account: TenantAccount, name: str) -> Index:
+    return Index.unscoped.using("relay").get(tenant=account.tenant, name=name)
+
+
+def build(account: TenantAccount, index: Index) -> Index:
+    backfill.backfill(tenant=str(account.tenant.id), index=index.number)
+    return index_of(account, index.name)
+
+
+def test_a_native_collection_says_so_and_has_its_documents_in_the_node(
+    caller: Caller, account: TenantAccount
+) -> None:
+    created = create(caller, account, indexes=[BY_RANK])
+    assert created["backend"] == "native"
+    assert created["indexes"][0]["state"] == "ready"
+    put(account, *({"_id": n, "rank": n % 5} for n in range(20)))
+    assert query(caller, {"rank": 3}) == [3, 8, 13, 18]
+    assert plan(caller, {"rank": 3})["index"] == "by-rank"
+    in_postgres = stored_documents.rows(
+        "SELECT count(*) FROM documents_document WHERE tenant_id = %s", account.tenant.id
+    )
+    assert in_postgres == [(0,)]
+
+
+def test_a_changed_schema_applies_to_the_next_write(caller: Caller, account: TenantAccount) -> None:
+    create(caller, account)
+    put(account, {"_id": "a", "n": "text"})
+    path = path_of(account, "things")
+    assert caller.patch(path, {"schema": {"properties": {"n": {"type": "number"}}}}).ok
+    answer = caller.post("/v1/collections/things/documents", {"n": "text"})
+    problem(answer, 400, "schema_violation")
+
+
+def test_an_index_is_built_while_documents_are_written(
+    caller: Caller, account: TenantAccount
+) -> None:
+    create(caller, account)
+    put(account, *({"_id": n, "rank": n} for n in range(50)))
+    shown = caller.patch(path_of(account, "things"), {"indexes": [BY_RANK]}).json()
+    assert shown["indexes"][0]["state"] == "building"
+    index = index_of(account, "by-rank")
+    assert backfill.step(account.tenant.id, index.number)
+    assert plan(caller, {"rank": 7})["index"] is None, "it is not used before it is complete"
+    caller.delete('/v1/collections/things/documents/~{"$numberInt":"7"}')
+    put(account, {"_id": "new", "rank": 7})
+    built = build(account, index)
+    assert (built.state, built.documents_done) == ("ready", 50)
+    assert plan(caller, {"rank": 7})["index"] == "by-rank"
+    assert query(caller, {"rank": 7}) == ["new"]
+    assert query(caller, {"rank": {"$gte": 45}}) == [45, 46, 47, 48, 49]
+
+
+def test_a_unique_index_that_documents_violate_fails_and_names_them(
+    caller: Caller, account: TenantAccount
+) -> None:
+    create(caller, account)
+    put(account, *({"_id": n, "email": f"{n % 45}@example.com"} for n in range(50)))
+    caller.patch(path_of(account, "things"), {"indexes": [BY_EMAIL]})
+    built = build(account, index_of(account, "by-email"))
+    assert (built.state, built.error) == ("failed", "Documents 0 and 45 have the same key.")
+    put(account, {"email": "0@example.com"})
+
+
+def test_a_document_that_cannot_be_indexed_is_named_in_the_index_error(
+    caller: Caller, account: TenantAccount
+) -> None:
+    create(caller, account)
+    put(account, {"_id": "long", "email": "x" * 2_000})
+    caller.patch(path_of(account, "things"), {"indexes": [BY_EMAIL]})
+    built = build(account, index_of(account, "by-email"))
+    assert built.state == "failed"
+    assert built.error.startswith('Document "long": ')
+
+
+def test_a_dropped_collection_leaves_nothing_in_the_node(
+    caller: Caller, account: TenantAccount
+) -> None:
+    identity = Collection.unscoped.using("relay").get(pk=create(caller, account)["id"]).pk
+    put(account, {"_id": "a"})
+    assert sizes_of(account.tenant.id, [identity])[identity].documents == 1
+    assert caller.delete(path_of(account, "things")).status_code == 204
+    assert sizes_of(account.tenant.id, [identity])[identity].documents == 0
+    problem(caller.post("/v1/collections/things/query", {}), 404, "not_found")
+    removal.drop(collection=str(identity))
+    assert not Collection.unscoped.using("relay").filter(pk=identity).exists()
+    create(caller, account)
+    assert query(caller, {}) == []
+
+
+def test_its_documents_are_counted_and_measured(caller: Caller, account: TenantAccount) -> None:
+    create(caller, account)
+    put(account, *({"_id": n, "text": "x" * 1_000} for n in range(10)))
+    caller.delete('/v1/collections/things/documents/~{"$numberInt":"3"}')
+    with scoped(tenant_id=account.tenant.id):
+        (count,) = count_documents(10)
+    assert (count.name, count.documents, count.is_estimate) == ("things", 9, False)
+    storage_usage.sweep()
+    items = caller.get(f"/api/v1/tenants/{account.slug}/usage").json()["items"]
+    measured = {item["metric"]: item["amount"] for item in items}
+    assert measured["document_hours"] == 9
+    assert 9 * 1_000 < measured["storage_byte_hours"] < 9 * 1_100
+
+
+def _transaction(caller: Caller) -> Any:
+    operations = [
+        {"insert": {"_id": "b"}, "collection": name} for name in ("things", "in-postgres")
+    ]
+    return caller.post("/v1/transactions", {"operations": operations})
+
+
+def _lookup(caller: Caller) -> Any:
+    lookup = [{"from": "in-postgres", "local": "other", "as": "others"}]
+    return caller.post("/v1/collections/things/query", {"lookup": lookup})
+
+
+@pytest.mark.parametrize("call", [_transaction, _lookup])
+def test_backends_are_not_mixed_in_one_call(
+    caller: Caller, account: TenantAccount, call: Callable[[Caller], Any]
+) -> None:
+    create(caller, account)
+    create(caller, account, name="in-postgres", backend="postgres")
+    put(account, {"_id": "a", "other": "x"})
+    problem(call(caller), 400, "mixed_backends")
+    assert query(caller, {}) == ["a"]
+
+
+def test_it_cannot_be_subscribed_to_yet(
+    server: str, caller: Caller, account: TenantAccount
+) -> None:
+    create(caller, account)
+    with greeted(server, account.admin_key) as client:
+        answer = client.ask("subscribe", "s", collection="things", query={})
+    assert (answer["type"], answer["error"]["code"]) == ("error", "not_supported_by_backend")
+
+
+def test_no_view_and_no_source_can_be_over_it_yet(caller: Caller, account: TenantAccount) -> None:
+    create(caller, account)
+    view = {
+        "name": "by-rank",
+        "dimensions": ["rank"],
+        "measures": {"n": {"op": "count"}},
+        "source": {"collection": "things"},
+    }
+    answer = caller.post(f"/api/v1/tenants/{account.slug}/aggregates", view)
+    error = problem(answer, 400, "invalid_body")
+    assert error["errors"][0]["code"] == "not_supported_by_backend", error
+
+
+def test_an_installation_without_a_storage_node_rejects_it(
+    caller: Caller, account: TenantAccount, settings_environment: pytest.MonkeyPatch
+) -> None:
+    settings_environment.setenv("STORAGE_URL", "")
+    answer = caller.post(path_of(account), {"name": "things", "backend": "native"})
+    error = problem(answer, 400, "invalid_body")["errors"][0]
+    assert (error["pointer"], error["code"]) == ("/backend", "not_available")
