@@ -17,7 +17,7 @@ from documents.store.snapshot import CandidateBatch, CandidateRequest, Candidate
 from documents.store.stored_document import StoredDocument
 from foundation import bulk_budget
 from foundation.resp_pipeline import Argument
-from rillbase_native import candidate_rows
+from rillbase_native import Sort, candidate_rows
 from storage_engine.node.client import client
 from storage_engine.node.publication import member, number
 from storage_engine.node.wire import Reply
@@ -65,7 +65,7 @@ class NodeSnapshot:
             node_name(collection),
             collection.write_version,
             request.filter.canonical(),
-            request.sort.canonical(),
+            _sort(request),
             *("NOW", request.now_ms, "BYTES", ROUND_TRIP_BYTES, "DOCUMENTS", request.rows),
         ]
         if request.needs_all or not request.in_order:
@@ -123,6 +123,13 @@ def _page(reply: Reply) -> _Page:
         return _Page(batch, ())
     plan, snapshot = (cast("bytes", member(reply, name)) for name in (b"plan", b"snapshot"))
     return _Page(batch, ("PLAN", plan, "AFTER", *after, "AT", snapshot))
+
+
+def _sort(request: CandidateRequest) -> str:
+    """Return the sort as the node reads it. Distances have no form of their own."""
+    sort = request.sort.canonical()
+    is_default = sort == Sort.parse(None, request.filter).canonical()
+    return "null" if is_default else sort
 
 
 def _plan(collection: CollectionFacts, reply: Reply, request: CandidateRequest) -> CandidatePlan:

@@ -130,7 +130,12 @@ fn a_write_without_effect_is_not_recorded() {
         for _ in 0..2 {
             let rejected = opened.claimed(claimed(claim(b"state"), 1, ids)).unwrap();
             assert!(!rejected.is_replayed);
-            assert!(decoded(&rejected).unwrap().iter().all(|one| one.is_err()));
+            assert!(
+                decoded(&rejected)
+                    .unwrap()
+                    .iter()
+                    .all(std::result::Result::is_err)
+            );
             assert!(!opened.is_recorded());
         }
     }

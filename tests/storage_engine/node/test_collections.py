@@ -229,6 +229,31 @@ def test_a_query_continues_at_its_snapshot(client: redis.Redis, goods: str) -> N
     assert ids(query(client, goods, conditions, sort)) == []
 
 
+@pytest.mark.parametrize("direction", [1, -1])
+def test_documents_with_several_entries_are_returned_once_for_each_on_any_page(
+    client: redis.Redis, goods: str, direction: int
+) -> None:
+    write(client, goods, *[insert(_id=n, price=[n, -n] if n % 2 else n) for n in range(8)])
+    sort = [["price", direction]]
+    whole = ids(query(client, goods, {}, sort))
+    reply = query(client, goods, {}, sort, "COUNT", 1)
+    shown = ids(reply)
+    for _ in whole:
+        if reply["after"] is not None:
+            more = ("PLAN", reply["plan"], "AFTER", *reply["after"], "AT", reply["snapshot"])
+            reply = query(client, goods, {}, sort, *more, "COUNT", 1)
+            shown += ids(reply)
+
+    assert reply["after"] is None
+    assert shown == whole
+
+
+def test_distances_are_the_order_of_a_filter(client: redis.Redis, goods: str) -> None:
+    write(client, goods, insert(_id="a", at=[1, 1]), insert(_id="b", at=[0, 0]))
+    reply = query(client, goods, {"at": {"$near": [0, 0]}}, None)
+    assert (reply["order"], sorted(ids(reply))) == (b"any", ["a", "b"])
+
+
 def test_a_long_scan_is_divided_and_counts_what_it_examined(
     client: redis.Redis, goods: str
 ) -> None:

@@ -16,7 +16,7 @@ use rillbase_documents::plan::WriteRequest;
 use rillbase_documents::row_format::put_row;
 use rillbase_documents::write_format::encode_result;
 use rillbase_engine::DbSnapshot;
-use rillbase_query::bson::Document;
+use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
@@ -326,7 +326,7 @@ pub(super) fn query(
     let version = words.number()?;
     node.collections.check_version(number, version)?;
     let filter = read_filter(session, words.next()?)?;
-    let sort = read_sort(words.next()?)?;
+    let sort = read_sort(words.next()?, &filter)?;
     let mut options = QueryWords::read(node, session, words)?;
     let filter = match &options.readable {
         Some(readable) => filter.and(readable),
@@ -352,7 +352,7 @@ pub(super) fn query(
     };
     let after = options.after.take().filter(|after| match plan.order {
         // The page before was read in another way: this one is read from the beginning.
-        PlanOrder::ByIndex => !after.entry.is_empty(),
+        PlanOrder::ByIndex => continues || !after.entry.is_empty(),
         PlanOrder::ById => true,
         PlanOrder::Unordered => continues,
     });
@@ -461,8 +461,11 @@ fn read_filter(session: &CommandSession, word: &[u8]) -> Result<Filter> {
     Ok(Filter::parse(Document::trusted(&document))?)
 }
 
-/// A sort as JSON.
-fn read_sort(word: &[u8]) -> Result<Sort> {
+/// A sort as JSON; null: that of the filter.
+fn read_sort(word: &[u8], filter: &Filter) -> Result<Sort> {
     let value = rillbase_query::ejson::parse_value(word)?;
-    Ok(Sort::parse(value.as_ref(), &ParseLocation::root())?)
+    match value.as_ref() {
+        ValueRef::Null => Ok(filter.default_sort()),
+        value => Ok(Sort::parse(value, &ParseLocation::root())?),
+    }
 }
