@@ -25,7 +25,12 @@ from rillbase_server.backup.postgres import one_row
 from rillbase_server.backup.problems import BackupProblem
 
 #: Every write of a document inserts into the first; the others define what the node holds.
-_HELD_BACK = ("documents_outbox", "storage_engine_topic", "aggregates_aggregate")
+_HELD_BACK = (
+    "documents_outbox",
+    "documents_collection",
+    "storage_engine_topic",
+    "aggregates_aggregate",
+)
 LOCK_TIMEOUT_MS = 2_000
 ATTEMPTS = 15
 PAUSE_S = 1.0
