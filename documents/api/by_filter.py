@@ -193,8 +193,9 @@ class FilteredChange:
         while response is None:
             if time.monotonic() > deadline:
                 self._counts.complete = False
-                return await self._end()
-            response = await self._batch()
+                response = await self._end()
+            else:
+                response = await self._batch()
         return response
 
     async def _batch(self) -> CallResponse | None:
@@ -215,12 +216,11 @@ class FilteredChange:
         identities = [id_of(body) for body in matches.bodies]
         return await self._change(identities, matches.last or b"", is_last=is_last)
 
-    async def _end(self) -> CallResponse:
-        """Return the response, and record it."""
-        response = self._response(self._counts)
+    async def _end(self) -> CallResponse | None:
+        """Return the response, and record it. None: an earlier call has changed more documents."""
         if self._claim is None:
-            return response
-        return await self._change([], b"", is_last=True) or response
+            return self._response(self._counts)
+        return await self._change([], b"", is_last=True)
 
     async def _change(
         self, identities: Sequence[Value], after: bytes, *, is_last: bool

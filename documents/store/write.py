@@ -61,6 +61,10 @@ class WriteCall:
         """Return the collections by the names that operations use."""
         return {name: name or self.collection for name in self.operations.collections()}
 
+    def involved_collections(self) -> dict[str, str]:
+        """Return them, or the collection of a call that has no further operations."""
+        return self.collections() or ({"": self.collection} if self.collection else {})
+
     def halves(self) -> tuple[WriteCall, WriteCall]:
         """Split a write whose operations are independent."""
         count = len(self.operations)

@@ -130,7 +130,7 @@ class WriteBatcher:
 
 async def _is_native(write: WriteCall) -> bool:
     """Return whether the documents are in the storage node."""
-    names = set(write.collections().values())
+    names = set(write.involved_collections().values())
     collections = [await facts.find(write.tenant_id, name) for name in names]
     facts.require_one_backend(collections)
     return any(collection.is_native for collection in collections)

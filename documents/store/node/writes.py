@@ -4,6 +4,7 @@ A write of a call with an idempotency key, and one that statements in PostgreSQL
 name. The node stores its result under this name, in the batch of the changes. If the write is sent
 again, the result is returned, and nothing is written. What accompanies it is recorded in PostgreSQL
 afterwards: a process that ends between the two leaves a call that continues when it is repeated.
+A write without operations returns what is stored under its name.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ async def write_to_node(write: WriteCall) -> Ended:
 
 
 async def _write(write: WriteCall) -> _NodeResult:
-    names = write.collections().items()
+    names = write.involved_collections().items()
     collections = {name: await facts.find(write.tenant_id, used) for name, used in sorted(names)}
     if not may_write(collections.values(), write.source_id):
         raise CollectionReadOnly(READ_ONLY)

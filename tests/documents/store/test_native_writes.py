@@ -98,17 +98,12 @@ def test_a_bulk_write_has_the_results_of_its_first_execution(
 def test_an_interrupted_import_continues_without_writing_a_batch_twice(
     counters: CollectionClient, monkeypatch: pytest.MonkeyPatch, at: int, key: str | None
 ) -> None:
-    path = f"{counters.path}/documents:import"
-    text = "\n".join(json.dumps({"n": 7}) for _ in range(12))
+    text = "\n".join(json.dumps({"n": 7}) for _ in range(12)).encode()
+    headers = {"Content_Type": "application/x-ndjson"} | ({"Idempotency_Key": key} if key else {})
 
     def send(query: str = "") -> requests.Response:
-        headers = {"Content-Type": "application/x-ndjson"}
-        if key is not None:
-            headers["Idempotency-Key"] = key
-        url = f"{counters.caller.base}{path}{query}"
-        return requests.post(
-            url, data=text, headers={**counters.caller.headers, **headers}, timeout=30
-        )
+        path = f"{counters.path}/import{query}"
+        return counters.caller.call("POST", path, raw=text, **headers)
 
     with monkeypatch.context() as crashing:
         Crash(crashing, at)
@@ -119,7 +114,7 @@ def test_an_interrupted_import_continues_without_writing_a_batch_twice(
 
 
 def _job_of(counters: CollectionClient) -> str:
-    from documents.models import ImportJob  # noqa: PLC0415
+    from documents.models import ImportJob
 
     jobs = ImportJob.unscoped.using("relay").filter(collection_id=counters.collection.pk)
     return str(jobs.get().pk)
