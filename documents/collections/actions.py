@@ -24,9 +24,9 @@ from documents.collections.indexes import (
     is_declared,
     ttl_index,
 )
+from documents.collections.node_upkeep import drop_after_commit, install_after_commit
 from documents.models import Collection, Index
 from documents.store.locks import lock_exclusively
-from documents.store.node.upkeep import drop_after_commit, install_after_commit
 from foundation.errors import FieldProblem, InvalidBody, NameTaken, NotFound
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit

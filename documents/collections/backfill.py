@@ -36,10 +36,10 @@ from django.db.models import F
 
 from documents.collections.actions import BACKFILL_TASK, DROP_INDEX_TASK
 from documents.collections.indexes import fields_of
+from documents.collections.node_upkeep import build_part, install_after_commit, sizes_of
 from documents.models import Collection, Index
 from documents.store.locks import lock_exclusively, lock_shared
 from documents.store.node.definitions import IndexViolated
-from documents.store.node.upkeep import build_part, install_after_commit, sizes_of
 from foundation.json_types import JsonObject
 from foundation.scope import scoped
 from foundation.tasks import run_after_commit, task

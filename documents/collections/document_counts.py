@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import connections, transaction
 
 from documents.backend import Backend
-from documents.store.node.upkeep import sizes_of
+from documents.collections.node_upkeep import sizes_of
 from foundation.scope import current_tenant_id
 
 EXACT_UP_TO = 1_000

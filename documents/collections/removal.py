@@ -15,8 +15,8 @@ from django.db import connections, transaction
 
 from documents.backend import Backend
 from documents.collections.actions import DROP_INDEX_TASK, DROP_TASK
+from documents.collections.node_upkeep import drop_from_node
 from documents.models import Collection, ImportJob, Index
-from documents.store.node.upkeep import drop_from_node
 from foundation.tasks import run_after_commit, task
 
 ALIAS = "relay"

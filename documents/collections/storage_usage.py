@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from documents.store.node.upkeep import sizes_of
+from documents.collections.node_upkeep import sizes_of
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
 

@@ -12,8 +12,8 @@ import requests
 
 from documents.backend import Backend
 from documents.collections.actions import lock_by_name
+from documents.collections.node_upkeep import install_after_commit
 from documents.models import Collection, Index
-from documents.store.node.upkeep import install_after_commit
 from foundation.scope import scoped
 from tenants.models import ApiKey
 from tests.caller import Caller, with_key

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from realtime.models import Cluster
     from tests.kube.provisioner import Provisioner
 
-COMES_UP_S = 240.0
+START_S = 240.0
 Object = dict[str, Any]
 
 
@@ -71,7 +71,7 @@ class TenantClusters:
             self.reconcile(account)
             return str(self.details(account)["state"]) == state
 
-        wait_until(reached, what=f"a cluster that is {state}", timeout_s=COMES_UP_S)
+        wait_until(reached, what=f"a cluster that is {state}", timeout_s=START_S)
 
     def namespace(self, account: TenantAccount) -> str:
         return f"{self.provisioner.name}-t-{account.tenant.pk.hex}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kube.drivers import Drivers, SparkDrivers, running_drivers
-from tests.kube.tenant_clusters import COMES_UP_S, TenantClusters, changed_objects, true_conditions
+from tests.kube.tenant_clusters import START_S, TenantClusters, changed_objects, true_conditions
 from tests.make import TenantAccount
 from tests.waiting import wait_until
 
@@ -58,7 +58,7 @@ def test_a_cluster_comes_up_is_resized_sleeps_wakes_and_leaves_nothing(
         return true_conditions(tenants, account) == {"Applied", "Running", "Watching"}
 
     # Nodes may watch before the readiness of their pod has been noticed.
-    wait_until(all_hold, what="all conditions to hold", timeout_s=COMES_UP_S)
+    wait_until(all_hold, what="all conditions to hold", timeout_s=START_S)
     assert changed_objects(tenants.reconcile(account)) == {}
 
     todos = make_collection(server, account=account)
@@ -124,7 +124,7 @@ def test_spark_creates_executors_within_the_tenants_quota(
         tenants.kubectl(account, "delete", executor, "--wait=false")
         wait_until(lambda: executor not in tenants.names(account, "pods"), what="the pod to go")
         todos.insert({"_id": "b"})
-        answer.until_shows([{"_id": "a"}, {"_id": "b"}], timeout_s=COMES_UP_S)
+        answer.until_shows([{"_id": "a"}, {"_id": "b"}], timeout_s=START_S)
         assert len(tenants.names(account, "pods", "--selector=spark-role=executor")) == 1
 
 
@@ -143,7 +143,7 @@ def test_a_driver_that_cannot_reach_the_api_server_reports_it_and_starts_when_it
             if condition["status"] == "False"
         }
 
-    wait_until(lambda: "CannotStart" in reported(), what="the cause", timeout_s=COMES_UP_S)
+    wait_until(lambda: "CannotStart" in reported(), what="the cause", timeout_s=START_S)
     assert "UnknownHostException: nowhere.invalid" in reported()["CannotStart"]
     assert tenants.details(account)["state"] == "pending"
 
@@ -208,4 +208,4 @@ def _remove(tenants: TenantClusters, account: TenantAccount) -> None:
             tenants.reconcile(account)
         return not tenants.rows(account).exists()
 
-    wait_until(is_gone, what="the cluster to be gone", timeout_s=COMES_UP_S)
+    wait_until(is_gone, what="the cluster to be gone", timeout_s=START_S)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kube.tenant_clusters import (
-    COMES_UP_S,
+    START_S,
     TenantClusters,
     changed_objects,
     deployments_are_observed,
@@ -114,7 +114,7 @@ def test_an_orphaned_namespace_is_removed(tenants: TenantClusters, machine: None
     wait_until(
         lambda: tenants.namespace(lost) not in tenants.plane.kubectl("get", "namespaces"),
         what="the namespace to go",
-        timeout_s=COMES_UP_S,
+        timeout_s=START_S,
     )
     assert tenants.namespace(kept) in tenants.plane.kubectl("get", "namespaces")
 

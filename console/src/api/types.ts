@@ -212,9 +212,10 @@ export interface components {
     };
     /**
      * @description * `postgres` - postgres
+     *     * `native` - native
      * @enum {string}
      */
-    readonly Backend: "postgres";
+    readonly Backend: "postgres" | "native";
     /**
      * @description * `line` - line
      *     * `bar` - bar
@@ -342,10 +343,13 @@ export interface components {
       readonly ttl?: components["schemas"]["TtlRequest"] | null;
       readonly name: string;
       /**
-       * @description Where documents are stored: `postgres`.
+       * @description Where documents are stored: in PostgreSQL, or in the storage node (`native`). Live queries of native collections are not available yet.
+       *
+       *     * `postgres` - postgres
+       *     * `native` - native
        * @default postgres
        */
-      readonly backend: string;
+      readonly backend: components["schemas"]["Backend"];
     };
     readonly CollectionPage: {
       readonly items: readonly components["schemas"]["Collection"][];

@@ -13,12 +13,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 from uuid import UUID
 
 from documents.store import claims, facts
-from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
+from documents.store.definition_changes import DefinitionChanged
+from documents.store.facts import CollectionFacts
 from foundation.environment import environment
 from foundation.resp_pipeline import Argument
 from rillbase_native import Value
@@ -26,16 +26,9 @@ from storage_engine.node.client import client
 from storage_engine.node.refusals import as_api_error
 from storage_engine.node.wire import CommandRejected, Reply
 
-T = TypeVar("T")
-
-ATTEMPTS = 5
 #: How long a write waits at most until it is sent again.
 POSTPONED_S = 0.05
 _OTHER_DEFINITION = frozenset({"STALE", "NO_COLLECTION"})
-
-
-class DefinitionChanged(Exception):
-    """The node had another definition than the one that was used. It has the current one now."""
 
 
 class TooLarge(Exception):
@@ -44,16 +37,6 @@ class TooLarge(Exception):
 
 class IndexViolated(Exception):
     """Documents violate an index that is built; the text names them and the reason."""
-
-
-async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Repeat an attempt that meets a change of a definition."""
-    for _ in range(ATTEMPTS):
-        try:
-            return await attempt()
-        except DefinitionChanged:
-            continue
-    raise ConcurrentDefinitionChange
 
 
 async def call(

@@ -9,8 +9,8 @@ import pytest
 
 from documents.collections import backfill, removal, storage_usage
 from documents.collections.document_counts import count_documents
+from documents.collections.node_upkeep import sizes_of
 from documents.models import Collection, Index
-from documents.store.node.upkeep import sizes_of
 from foundation.scope import scoped
 from tests.caller import Caller, problem, with_key
 from tests.documents.collections import stored_documents
@@ -72,7 +72,7 @@ def build(account: TenantAccount, index: Index) -> Index:
     return index_of(account, index.name)
 
 
-def test_a_native_collection_says_so_and_has_its_documents_in_the_node(
+def test_documents_of_a_native_collection_are_in_the_node(
     caller: Caller, account: TenantAccount
 ) -> None:
     created = create(caller, account, indexes=[BY_RANK])

@@ -14,6 +14,8 @@ import requests
 
 from documents.api import by_filter
 from documents.backend import Backend
+from documents.models import ImportJob
+from documents.store.group import conclude
 from documents.store.node import writes
 from documents.store.write import WriteCall
 from documents.transfer import importing
@@ -42,14 +44,13 @@ class Crash:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
         self._remaining = at
-        self._conclude = writes.conclude
         monkeypatch.setattr(writes, "conclude", self._crash)
 
     async def _crash(self, write: WriteCall, outcomes: Outcomes, step: bytes) -> Any:
         self._remaining -= 1
         if not self._remaining:
             raise RuntimeError("the process ends here")
-        return await self._conclude(write, outcomes, step)
+        return await conclude(write, outcomes, step)
 
 
 def values(counters: CollectionClient) -> Counter[int]:
@@ -114,8 +115,6 @@ def test_an_interrupted_import_continues_without_writing_a_batch_twice(
 
 
 def _job_of(counters: CollectionClient) -> str:
-    from documents.models import ImportJob
-
     jobs = ImportJob.unscoped.using("relay").filter(collection_id=counters.collection.pk)
     return str(jobs.get().pk)
 

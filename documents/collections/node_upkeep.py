@@ -12,7 +12,8 @@ from redis.exceptions import ResponseError
 
 from documents.models import Collection
 from documents.store import facts
-from documents.store.node.definitions import call, install_current, node_name, retried
+from documents.store.definition_changes import retried
+from documents.store.node.definitions import call, install_current, node_name
 from documents.store.sync import run
 from foundation.resp_pipeline import Argument
 from storage_engine.node.admin import code_of, tenant_connection
