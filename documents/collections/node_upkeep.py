@@ -12,15 +12,15 @@ from redis.exceptions import ResponseError
 
 from documents.models import Collection
 from documents.store import facts
-from documents.store.definition_changes import retried
 from documents.store.node.definitions import call, install_current, node_name
+from documents.store.outdated_calls import retried
 from documents.store.sync import run
 from foundation.resp_pipeline import Argument
 from storage_engine.node.admin import code_of, tenant_connection
 from storage_engine.node.publication import member, number
 
 
-class CollectionSize(NamedTuple):
+class StoredSize(NamedTuple):
     """The size of a collection's documents."""
 
     documents: int
@@ -61,12 +61,12 @@ def drop_from_node(tenant_id: UUID, collection_id: UUID) -> None:
             node.call("RB.COL.DROP", str(collection_id))
 
 
-def sizes_of(tenant_id: UUID, collection_ids: Iterable[UUID]) -> dict[UUID, CollectionSize]:
+def sizes_of(tenant_id: UUID, collection_ids: Iterable[UUID]) -> dict[UUID, StoredSize]:
     """Return the sizes of native collections. One that the node does not have yet is empty."""
     sizes = {}
     with tenant_connection(tenant_id) as node:
         for collection_id in collection_ids:
-            sizes[collection_id] = CollectionSize(0, 0)
+            sizes[collection_id] = StoredSize(0, 0)
             if node is None:
                 continue
             try:
@@ -78,7 +78,7 @@ def sizes_of(tenant_id: UUID, collection_ids: Iterable[UUID]) -> dict[UUID, Coll
             # Maps are lists of names and values in the protocol of these connections.
             words = cast("list[bytes | int]", reply)
             members = dict(zip(words[::2], words[1::2], strict=True))
-            size = CollectionSize(int(members[b"documents"]), int(members[b"bytes"]))
+            size = StoredSize(int(members[b"documents"]), int(members[b"bytes"]))
             sizes[collection_id] = size
     return sizes
 

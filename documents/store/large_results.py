@@ -16,7 +16,7 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-from documents.store.definition_changes import retried
+from documents.store.outdated_calls import retried
 from foundation import bulk_budget
 from foundation.errors import QueryTooExpensive
 from foundation.per_loop import PerLoop

@@ -14,7 +14,7 @@ from documents.store.access import NOTHING, access_of
 from documents.store.facts import CollectionFacts
 from documents.store.large_results import ReadAllowance
 from documents.store.reads import CHECK, is_current, row
-from documents.store.snapshot import Snapshot
+from documents.store.snapshot import DocumentSnapshot
 from documents.store.stored_document import StoredDocument
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import Statement, StatementRunner
@@ -90,7 +90,7 @@ async def sides_of(
 
 
 async def read_sides(
-    snapshot: Snapshot,
+    snapshot: DocumentSnapshot,
     sides: Sequence[LookupCollection],
     keys: Sequence[Sequence[bytes]],
     now_ms: int,

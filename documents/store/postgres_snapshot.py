@@ -15,7 +15,7 @@ from documents.store.scan import (
     LARGEST_BATCH_IF_CONTENDED,
     scan,
 )
-from documents.store.snapshot import CandidateBatch, CandidateRequest, Candidates
+from documents.store.snapshot import CandidateBatch, CandidateQuery, PlannedCandidates
 from documents.store.stored_document import StoredDocument
 from foundation import bulk_budget
 from foundation.postgres import Statement, StatementRunner
@@ -37,8 +37,8 @@ class PostgresSnapshot:
     session: StatementRunner
 
     async def candidates(
-        self, collection: CollectionFacts, request: CandidateRequest
-    ) -> Candidates:
+        self, collection: CollectionFacts, request: CandidateQuery
+    ) -> PlannedCandidates:
         plan = await choose(
             self.session,
             collection,
@@ -49,10 +49,10 @@ class PostgresSnapshot:
         )
         if request.needs_all:
             plan = replace(plan, order="any")
-        return Candidates(plan, self._batches(collection, plan, request))
+        return PlannedCandidates(plan, self._batches(collection, plan, request))
 
     async def _batches(
-        self, collection: CollectionFacts, plan: CandidatePlan, request: CandidateRequest
+        self, collection: CollectionFacts, plan: CandidatePlan, request: CandidateQuery
     ) -> AsyncIterator[CandidateBatch]:
         resume = None
         if request.after is not None and plan.order != "any":

@@ -23,7 +23,7 @@ from documents.store.planner import CandidatePlan
 from documents.store.postgres_snapshot import PostgresSnapshot
 from documents.store.reads import ATTEMPTS, CHECK, is_current
 from documents.store.scan import LARGEST_BATCH, Row
-from documents.store.snapshot import CandidateRequest, Candidates, Snapshot
+from documents.store.snapshot import CandidateQuery, DocumentSnapshot, PlannedCandidates
 from foundation import bulk_budget
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import PostgresSession
@@ -78,7 +78,7 @@ class DocumentPage:
 class CollectionReader:
     """A collection, open for reads in one snapshot with the access of one caller."""
 
-    snapshot: Snapshot
+    snapshot: DocumentSnapshot
     collection: CollectionFacts
     filter: Filter
     #: The caller's read filter, which is combined with the query's; None: everything is readable.
@@ -89,17 +89,17 @@ class CollectionReader:
     #: Rows of the first batch, where those of several queries share a round trip.
     first_batch_rows: int = LARGEST_BATCH
 
-    def request(self, sort: Sort, n_rows: int) -> CandidateRequest:
+    def request(self, sort: Sort, n_rows: int) -> CandidateQuery:
         """Return what to request for a number of matches."""
-        return CandidateRequest(
+        return CandidateQuery(
             self.filter, sort, n_rows, self.now_ms, first_batch=self.first_batch_rows
         )
 
-    async def candidates(self, request: CandidateRequest) -> Candidates:
+    async def candidates(self, request: CandidateQuery) -> PlannedCandidates:
         """Choose how the rows are read."""
         return await self.snapshot.candidates(self.collection, request)
 
-    async def all_candidates(self) -> Candidates:
+    async def all_candidates(self) -> PlannedCandidates:
         """Choose how all matches are read, in any order."""
         request = self.request(Sort.parse(None), MAX_EXAMINED)
         return await self.candidates(replace(request, needs_all=True))
@@ -134,7 +134,7 @@ async def opened(
 @asynccontextmanager
 async def _snapshot_of(
     tenant_id: UUID, name: str, *, is_fixed: bool
-) -> AsyncIterator[tuple[Snapshot, CollectionFacts]]:
+) -> AsyncIterator[tuple[DocumentSnapshot, CollectionFacts]]:
     collection = await facts.find(tenant_id, name)
     if collection.is_native:
         async with node_snapshot(tenant_id, is_fixed=is_fixed) as in_node:
@@ -299,7 +299,10 @@ class CandidateSink(Protocol):
 
 
 async def feed(
-    reader: CollectionReader, selection: CandidateSink, candidates: Candidates, budget: Budget
+    reader: CollectionReader,
+    selection: CandidateSink,
+    candidates: PlannedCandidates,
+    budget: Budget,
 ) -> bool:
     """Read until the page is complete. False: the plan's order differs from the sort's."""
     examined = 0

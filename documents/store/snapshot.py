@@ -19,7 +19,7 @@ from rillbase_native import Filter, Sort
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateRequest:
+class CandidateQuery:
     """Which documents are needed."""
 
     filter: Filter
@@ -46,19 +46,19 @@ class CandidateBatch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class PlannedCandidates:
     """How candidates are read, and the candidates."""
 
     plan: CandidatePlan
     batches: AsyncIterator[CandidateBatch]
 
 
-class Snapshot(Protocol):
+class DocumentSnapshot(Protocol):
     """One state of the collections of a backend."""
 
     async def candidates(
-        self, collection: CollectionFacts, request: CandidateRequest
-    ) -> Candidates:
+        self, collection: CollectionFacts, request: CandidateQuery
+    ) -> PlannedCandidates:
         """Choose a plan. The caller stops iterating when its result is complete."""
 
     async def count_all(self, collection: CollectionFacts) -> int:

@@ -17,17 +17,17 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from documents.store import claims, facts
-from documents.store.definition_changes import DefinitionChanged
 from documents.store.facts import CollectionFacts
+from documents.store.outdated_calls import OutdatedCall
 from foundation.environment import environment
 from foundation.resp_pipeline import Argument
 from rillbase_native import Value
 from storage_engine.node.client import client
-from storage_engine.node.refusals import as_api_error
+from storage_engine.node.refusals import as_api_error, unavailable
 from storage_engine.node.wire import CommandRejected, Reply
 
-#: How long a write waits at most until it is sent again.
-POSTPONED_S = 0.05
+#: How long a postponed write waits at most until it is sent again, and how often it is sent.
+POSTPONED_S, POSTPONED_ATTEMPTS = 0.05, 100
 _OTHER_DEFINITION = frozenset({"STALE", "NO_COLLECTION"})
 
 
@@ -45,7 +45,7 @@ async def call(
     """Send a command that carries the versions of collections' definitions."""
     node, tenant_id = client(), collections[0].tenant_id
     send = node.try_call if is_idempotent else node.call_once
-    while True:
+    for _ in range(POSTPONED_ATTEMPTS):
         try:
             return await send(tenant_id, *command)
         except CommandRejected as error:
@@ -56,11 +56,14 @@ async def call(
                 raise _error(error) from None
         for collection in collections:
             await install_current(tenant_id, collection.name)
-        raise DefinitionChanged
+        raise OutdatedCall
+    raise unavailable()
 
 
 def _error(rejected: CommandRejected) -> Exception:
     match rejected.code:
+        case "SNAPSHOTEXPIRED":
+            return OutdatedCall()
         case "TOO_LARGE":
             return TooLarge()
         case "MISMATCH":

@@ -13,7 +13,7 @@ from documents.store.facts import CollectionFacts
 from documents.store.node.definitions import call, node_name
 from documents.store.planner import EVERYTHING, CandidatePlan
 from documents.store.scan import LARGEST_BATCH, LARGEST_BATCH_IF_CONTENDED
-from documents.store.snapshot import CandidateBatch, CandidateRequest, Candidates
+from documents.store.snapshot import CandidateBatch, CandidateQuery, PlannedCandidates
 from documents.store.stored_document import StoredDocument
 from foundation import bulk_budget
 from foundation.resp_pipeline import Argument
@@ -29,7 +29,7 @@ KEYS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _ReplyPart:
     """A part of a query's candidates."""
 
     batch: CandidateBatch
@@ -58,8 +58,8 @@ class NodeSnapshot:
     words: tuple[Argument, ...] = ()
 
     async def candidates(
-        self, collection: CollectionFacts, request: CandidateRequest
-    ) -> Candidates:
+        self, collection: CollectionFacts, request: CandidateQuery
+    ) -> PlannedCandidates:
         words: list[Argument] = [
             "RB.COL.QUERY",
             node_name(collection),
@@ -76,7 +76,7 @@ class NodeSnapshot:
             options = (*options, "AFTER", request.after.entry, request.after.key)
         reply = await call([collection], *words, *options)
         plan = _plan(collection, reply, request)
-        return Candidates(plan, _batches(collection, tuple(words), _page(reply)))
+        return PlannedCandidates(plan, _batches(collection, tuple(words), _reply_part(reply)))
 
     async def count_all(self, collection: CollectionFacts) -> int:
         reply = await call([collection], "RB.COL.INFO", node_name(collection), *self.words)
@@ -105,34 +105,34 @@ class NodeSnapshot:
 
 
 async def _batches(
-    collection: CollectionFacts, words: tuple[Argument, ...], page: _Page
+    collection: CollectionFacts, words: tuple[Argument, ...], page: _ReplyPart
 ) -> AsyncIterator[CandidateBatch]:
     yield page.batch
     while page.following:
         is_contended = bulk_budget.tenants.contention.is_contended
         count = LARGEST_BATCH_IF_CONTENDED if is_contended else LARGEST_BATCH
-        page = _page(await call([collection], *words, "COUNT", count, *page.following))
+        page = _reply_part(await call([collection], *words, "COUNT", count, *page.following))
         yield page.batch
 
 
-def _page(reply: Reply) -> _Page:
+def _reply_part(reply: Reply) -> _ReplyPart:
     rows = candidate_rows(cast("bytes", member(reply, b"rows")))
     batch = CandidateBatch(rows, number(reply, b"examined"))
     after = cast("list[bytes] | None", member(reply, b"after"))
     if after is None:
-        return _Page(batch, ())
+        return _ReplyPart(batch, ())
     plan, snapshot = (cast("bytes", member(reply, name)) for name in (b"plan", b"snapshot"))
-    return _Page(batch, ("PLAN", plan, "AFTER", *after, "AT", snapshot))
+    return _ReplyPart(batch, ("PLAN", plan, "AFTER", *after, "AT", snapshot))
 
 
-def _sort(request: CandidateRequest) -> str:
+def _sort(request: CandidateQuery) -> str:
     """Return the sort as the node reads it. Distances have no form of their own."""
     sort = request.sort.canonical()
     is_default = sort == Sort.parse(None, request.filter).canonical()
     return "null" if is_default else sort
 
 
-def _plan(collection: CollectionFacts, reply: Reply, request: CandidateRequest) -> CandidatePlan:
+def _plan(collection: CollectionFacts, reply: Reply, request: CandidateQuery) -> CandidatePlan:
     """Describe the node's plan as one of ours."""
     index_number = number(reply, b"index")
     index = next((one for one in collection.indexes if one.number == index_number), None)

@@ -16,11 +16,11 @@ from typing import NamedTuple, cast
 from documents.store import facts
 from documents.store.access import READ_ONLY, may_write, write_rules
 from documents.store.attempt import Ended
-from documents.store.definition_changes import retried
 from documents.store.facts import CollectionFacts
 from documents.store.group import conclude, run_in_halves
 from documents.store.large_results import ResultDoesNotFit
 from documents.store.node.definitions import TooLarge, call, node_name
+from documents.store.outdated_calls import retried
 from documents.store.write import WriteCall, WriteResult
 from foundation.api.idempotency import REPLAYED_HEADER
 from foundation.errors import ApiError, CollectionReadOnly

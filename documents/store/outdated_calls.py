@@ -1,4 +1,4 @@
-"""Reads and writes start over if the definition of their collection changes meanwhile."""
+"""Reads and writes start over if what they rely on is no longer current."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ T = TypeVar("T")
 ATTEMPTS = 5
 
 
-class DefinitionChanged(Exception):
-    """A call was made with another definition than the current one, which is known now."""
+class OutdatedCall(Exception):
+    """The definition that a call was made with has been replaced, or its snapshot was closed."""
 
 
 async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Repeat an attempt that meets a change of a definition."""
+    """Repeat an attempt whose definition or snapshot is outdated."""
     for _ in range(ATTEMPTS):
         try:
             return await attempt()
-        except DefinitionChanged:
+        except OutdatedCall:
             continue
     raise ConcurrentDefinitionChange
