@@ -155,7 +155,7 @@ class Caller:
         return answer
 
 
-def _document(rng: random.Random) -> dict[str, object]:
+def random_document(rng: random.Random) -> dict[str, object]:
     """The paper's shape: five strings of ten characters, five integers."""
     letters = string.ascii_lowercase
     strings = {f"s{n}": "".join(rng.choices(letters, k=10)) for n in range(5)}
@@ -169,7 +169,7 @@ def _document(rng: random.Random) -> dict[str, object]:
 
 
 def _bulk_body(rng: random.Random) -> bytes:
-    operations = [{"insert": _document(rng)} for _ in range(BULK)]
+    operations = [{"insert": random_document(rng)} for _ in range(BULK)]
     return json.dumps({"operations": operations}).encode()
 
 
@@ -191,7 +191,7 @@ def _measure_bulk(report: Report, installed: Installation, caller: Caller, knobs
 
 
 def _measure_single(report: Report, installed: Installation, caller: Caller, knobs: Knobs) -> None:
-    body = json.dumps(_document(random.Random(2))).encode()
+    body = json.dumps(random_document(random.Random(2))).encode()
     target = caller.target("plain/documents", body=body, status=201, expect='"version":1')
     load.run(target, connections=8, seconds=1)
     few = [load.run(target, connections=8, seconds=knobs.seconds) for _ in range(knobs.rounds)]
@@ -227,7 +227,7 @@ def _measure_single(report: Report, installed: Installation, caller: Caller, kno
 
 def _measure_reads(report: Report, caller: Caller, knobs: Knobs) -> None:
     created = caller.post(
-        "plain/documents", json.dumps(_document(random.Random(3))).encode()
+        "plain/documents", json.dumps(random_document(random.Random(3))).encode()
     ).json()
     identity = created["id"]["$oid"]
     target = caller.target(f"plain/documents/{identity}", expect=identity)
@@ -283,7 +283,7 @@ def _measure_request_log(
     report: Report, installed: Installation, caller: Caller, knobs: Knobs
 ) -> None:
     off = {"RILLBASE_REQUEST_LOG_MIB": "0"}
-    body = json.dumps(_document(random.Random(5))).encode()
+    body = json.dumps(random_document(random.Random(5))).encode()
     with web(installed, "rillbase_server.asgi:application", off) as server:
         callers = (caller, Caller(server, caller.key))
         targets = [caller.target("plain/documents", body=body, status=201) for caller in callers]
