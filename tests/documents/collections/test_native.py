@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from documents.collections import backfill, removal, storage_usage
+from documents.collections import backfill, node_upkeep, removal, storage_usage
 from documents.collections.document_counts import count_documents
 from documents.collections.node_upkeep import sizes_of
 from documents.models import Collection, Index
+from foundation.errors import Unavailable
 from foundation.scope import scoped
 from tests.caller import Caller, problem, with_key
 from tests.documents.collections import stored_documents
 from tests.make import TenantAccount, make_tenant
 from tests.realtime.client import greeted
+from tests.waiting import wait_until
 
 BY_RANK = {"name": "by-rank", "fields": [["rank", 1]]}
 BY_EMAIL = {"name": "by-email", "fields": [["email", 1]], "unique": True}
@@ -218,3 +220,26 @@ def test_an_installation_without_a_storage_node_rejects_it(
     answer = caller.post(path_of(account), {"name": "things", "backend": "native"})
     error = problem(answer, 400, "invalid_body")["errors"][0]
     assert (error["pointer"], error["code"]) == ("/backend", "not_available")
+
+
+def test_a_definition_that_was_not_installed_is_installed_by_a_later_call(
+    caller: Caller, account: TenantAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(caller, account)
+    put(account, {"_id": "a", "n": "text"})
+    schema = {"properties": {"n": {"type": "number"}}}
+
+    async def unavailable(*_: object) -> None:
+        raise Unavailable("The storage node does not respond. Retry.")
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(node_upkeep, "install_current", unavailable)
+        answer = caller.patch(path_of(account, "things"), {"schema": schema})
+        problem(answer, 503, "unavailable")
+    assert caller.get(path_of(account, "things")).json()["schema"] == schema
+
+    def is_rejected() -> bool:
+        answer = caller.post("/v1/collections/things/documents", {"n": "text"})
+        return answer.status_code == 400
+
+    wait_until(is_rejected, what="servers to read the definition again")
