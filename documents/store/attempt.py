@@ -27,7 +27,7 @@ from documents.store import bodies, claims, facts, locks, statements
 from documents.store.access import READ_ONLY, may_write, write_rules
 from documents.store.claims import WriteClaim
 from documents.store.database import begin, clock, commit, pool
-from documents.store.facts import CollectionFacts
+from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
 from documents.store.key_lookup import KeyLookup
 from documents.store.large_results import LargeResult
 from documents.store.write import WriteCall, WriteResult
@@ -140,6 +140,10 @@ class WriteAttempt:
             return None
         if not may_write(known.values(), write.source_id):
             self._ended[position] = CollectionReadOnly(READ_ONLY)
+            return None
+        if any(collection.is_native for collection in known.values()):
+            # Created after a collection of the same name in PostgreSQL was deleted.
+            self._ended[position] = ConcurrentDefinitionChange()
             return None
         return _PlannedWrite(position, write, known)
 

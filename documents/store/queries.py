@@ -19,6 +19,7 @@ from documents.store.large_results import LARGE_BYTES, LargeResult, ReadAllowanc
 from documents.store.lookups import LookupCollection, read_sides, sides_of
 from documents.store.node.snapshot import node_snapshot
 from documents.store.notices import Notices
+from documents.store.outdated_calls import OutdatedCall
 from documents.store.planner import CandidatePlan
 from documents.store.postgres_snapshot import PostgresSnapshot
 from documents.store.reads import ATTEMPTS, CHECK, is_current
@@ -153,9 +154,11 @@ async def _current(session: PostgresSession, tenant_id: UUID, name: str) -> Coll
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
         results = await session.run([*begin_snapshot(tenant_id), (CHECK, (collection.id.bytes,))])
-        if is_current(results[-1], collection):
+        if is_current(results[-1], collection) and not collection.is_native:
             return collection
         await session.run([commit()])
+        if collection.is_native:
+            raise OutdatedCall
     raise ConcurrentDefinitionChange
 
 
@@ -183,6 +186,7 @@ async def _select(
             allowance=allowance,
             is_fixed=query.lookups is not None,
         ) as reader:
+            facts.require_one_backend([reader.collection, *(side.collection for side in sides)])
             bound = cursors.binding(tenant_id, reader.collection.id, query.filter, query.sort)
             after = cursors.read(query.cursor, bound) if query.cursor else None
             selection = await answer(reader, query, after)
@@ -200,7 +204,6 @@ async def _embed(
     """Add the looked-up documents to each document. False: a collection has changed."""
     if lookups is None:
         return True
-    facts.require_one_backend([reader.collection, *(side.collection for side in sides)])
     keys = native(partial(selection.references, lookups))
     referenced = await read_sides(reader.snapshot, sides, keys, reader.now_ms, reader.allowance)
     if referenced is None:

@@ -78,7 +78,10 @@ def _error(rejected: CommandRejected) -> Exception:
 
 async def install_current(tenant_id: UUID, name: str) -> None:
     """Install the current definition of a collection, or raise if it does not exist any more."""
-    await install(await facts.find(tenant_id, name, fresh=True))
+    collection = await facts.find(tenant_id, name, fresh=True)
+    # A collection with the name may have been created in PostgreSQL meanwhile.
+    if collection.is_native:
+        await install(collection)
 
 
 async def install(collection: CollectionFacts) -> None:

@@ -243,3 +243,28 @@ def test_a_definition_that_was_not_installed_is_installed_by_a_later_call(
         return answer.status_code == 400
 
     wait_until(is_rejected, what="servers to read the definition again")
+
+
+@pytest.mark.parametrize("backends", [("postgres", "native"), ("native", "postgres")])
+def test_a_collection_may_be_replaced_by_one_of_the_other_backend(
+    caller: Caller, account: TenantAccount, backends: tuple[str, str]
+) -> None:
+    for number, backend in enumerate(backends):
+        identity = create(caller, account, backend=backend)["id"]
+        # Servers have the definition of the collection before for a second.
+        answer = caller.post("/v1/collections/things/documents", {"_id": number})
+        assert answer.status_code in (201, 503), answer.text
+        wait_until(lambda: _exists(caller), what="servers to read the definition again")
+        answer = caller.post("/v1/collections/things/documents", {"_id": "last"})
+        assert answer.status_code == 201, answer.text
+        assert query(caller, {"_id": "last"}) == ["last"]
+        in_postgres = stored_documents.rows(
+            "SELECT count(*) FROM documents_document WHERE collection_id = %s", identity
+        )
+        assert in_postgres[0][0] == (0 if backend == "native" else len(query(caller, {})))
+        assert caller.delete(path_of(account, "things")).status_code == 204
+
+
+def _exists(caller: Caller) -> bool:
+    answer = caller.post("/v1/collections/things/count", {})
+    return answer.status_code == 200
