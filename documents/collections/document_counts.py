@@ -15,7 +15,8 @@ from uuid import UUID
 from django.db import connections, transaction
 
 from documents.backend import Backend
-from documents.collections.node_upkeep import sizes_of
+from documents.collections.node_upkeep import StoredSize, sizes_of
+from foundation.errors import Unavailable
 from foundation.scope import current_tenant_id
 
 EXACT_UP_TO = 1_000
@@ -47,7 +48,9 @@ class DocumentCount:
 
 
 def count_documents(max_collections: int) -> list[DocumentCount]:
-    """Return the counts of the first collections of the tenant in scope, by name."""
+    """Return the counts of the first collections of the tenant in scope, by name. Those of native
+    collections are missing while the storage node is unavailable.
+    """
     bounds: dict[str, UUID | int] = {
         "tenant": current_tenant_id(),
         "collections": max_collections,
@@ -58,15 +61,23 @@ def count_documents(max_collections: int) -> list[DocumentCount]:
         rows = cursor.fetchall()
     estimates = _estimate([row[0] for row in rows if row[2] > EXACT_UP_TO])
     native = [row[0] for row in rows if row[3] == Backend.NATIVE]
-    sizes = sizes_of(current_tenant_id(), native) if native else {}
-    return [
-        DocumentCount(name, sizes[collection_id].documents, is_estimate=False)
-        if collection_id in sizes
-        else DocumentCount(
-            name, max(counted, estimates.get(collection_id, 0)), counted > EXACT_UP_TO
-        )
-        for collection_id, name, counted, _ in rows
-    ]
+    sizes = _sizes_in_node(native) if native else {}
+    counts = []
+    for collection_id, name, counted, backend in rows:
+        if backend == Backend.POSTGRES:
+            documents = max(counted, estimates.get(collection_id, 0))
+            counts.append(DocumentCount(name, documents, counted > EXACT_UP_TO))
+        elif collection_id in sizes:
+            counts.append(DocumentCount(name, sizes[collection_id].documents, is_estimate=False))
+    return counts
+
+
+def _sizes_in_node(collection_ids: Sequence[UUID]) -> dict[UUID, StoredSize]:
+    """Return no sizes while the storage node is unavailable."""
+    try:
+        return sizes_of(current_tenant_id(), collection_ids)
+    except Unavailable:
+        return {}
 
 
 def _estimate(collection_ids: Sequence[UUID]) -> dict[UUID, int]:

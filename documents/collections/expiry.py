@@ -11,6 +11,7 @@ list is due when any date in it is, and a field without a date never is.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,9 +28,12 @@ from documents.store import queries
 from documents.store.sync import run, write_all
 from documents.store.write import WriteCall
 from documents.store.writer import write
+from foundation.errors import NotFound, Unavailable
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
 from rillbase_native import Filter, Operation, Operations, Value, id_of
+
+log = logging.getLogger(__name__)
 
 ALIAS = "relay"
 #: A backlog is processed in runs of this length, in batches that yield to other work.
@@ -101,21 +105,32 @@ def expire_some() -> int:
     targets = list(_expiring())
     native = [target for target in targets if target.is_native]
     others = [target for target in targets if not target.is_native]
-    in_node = run(partial(_expire_in_node, native)) if native else 0
-    return in_node + _expire_in_postgres(others)
+    expired = _expire_in_postgres(others)
+    return expired + (run(partial(_expire_in_node, native)) if native else 0)
 
 
 async def _expire_in_node(targets: Sequence[_ExpiryTarget]) -> int:
     """Delete expired documents of native collections, some of each."""
     expired = 0
     for target in targets:
-        due = await queries.find(
-            target.tenant_id, target.name, target.expired, None, limit=BATCH_DOCUMENTS
-        )
-        if due.bodies:
-            await write(_delete_call(target, due.bodies))
-        expired += len(due.bodies)
+        try:
+            expired += await _expire_native(target)
+        except NotFound:
+            # It has been dropped meanwhile.
+            continue
+        except Unavailable as error:
+            log.warning("the storage node is unavailable, so nothing expires in it: %s", error)
+            break
     return expired
+
+
+async def _expire_native(target: _ExpiryTarget) -> int:
+    due = await queries.find(
+        target.tenant_id, target.name, target.expired, None, limit=BATCH_DOCUMENTS
+    )
+    if due.bodies:
+        await write(_delete_call(target, due.bodies))
+    return len(due.bodies)
 
 
 def _expire_in_postgres(targets: Sequence[_ExpiryTarget]) -> int:

@@ -11,14 +11,18 @@ continues with the remaining tenants.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import connections, transaction
 
 from documents.collections.node_upkeep import sizes_of
+from foundation.errors import Unavailable
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
+
+log = logging.getLogger(__name__)
 
 ALIAS = "relay"
 #: The time allowed for one tenant, which may have very many documents.
@@ -57,7 +61,11 @@ def sweep() -> None:
         cursor.execute(_TENANTS, (DOCUMENT_HOURS,))
         tenants = cursor.fetchall()
     for tenant_id, native in tenants:
-        measure(tenant_id, native or ())
+        try:
+            measure(tenant_id, native or ())
+        except Unavailable as error:
+            # The next run tries again.
+            log.warning("the documents of tenant %s were not measured: %s", tenant_id, error)
 
 
 def measure(tenant_id: UUID, native: Sequence[UUID] = ()) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from documents.collections import backfill, node_upkeep, removal, storage_usage
+from documents.collections import backfill, expiry, node_upkeep, removal, storage_usage
 from documents.collections.document_counts import count_documents
 from documents.collections.node_upkeep import sizes_of
 from documents.models import Collection, Index
@@ -243,6 +244,27 @@ def test_a_definition_that_was_not_installed_is_installed_by_a_later_call(
         return answer.status_code == 400
 
     wait_until(is_rejected, what="servers to read the definition again")
+
+
+def test_work_in_the_background_continues_while_the_node_is_unavailable(
+    caller: Caller, account: TenantAccount, settings_environment: pytest.MonkeyPatch
+) -> None:
+    ttl = {"field": "at", "after_s": 0}
+    expired = {"_id": "a", "at": {"$date": "2001-01-01T00:00:00Z"}}
+    for name, backend in (("things", "native"), ("in-postgres", "postgres")):
+        create(caller, account, name=name, backend=backend, ttl=ttl)
+        stored_documents.put(account.tenant.id, name, [expired])
+    url = os.environ["STORAGE_URL"]
+    settings_environment.setenv("STORAGE_URL", "redis://admin:token@127.0.0.1:1")
+    expiry.sweep()
+    storage_usage.sweep()
+    with scoped(tenant_id=account.tenant.id):
+        counts = count_documents(10)
+    settings_environment.setenv("STORAGE_URL", url)
+    assert [(count.name, count.documents) for count in counts] == [("in-postgres", 0)]
+    assert query(caller, {}) == ["a"]
+    expiry.sweep()
+    assert query(caller, {}) == []
 
 
 @pytest.mark.parametrize("backends", [("postgres", "native"), ("native", "postgres")])
