@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.documents import BULK, Caller, random_document
 from benchmarks.support import load
@@ -102,7 +103,7 @@ def _measure_writes(report: Report, caller: Caller, extent: Extent) -> None:
     operations = [{"insert": random_document(rng)} for _ in range(BULK)]
     many = json.dumps({"operations": operations}).encode()
 
-    def single(backend: str, connections: int) -> float:
+    def single(connections: int, backend: str) -> float:
         path = f"{backend}-plain/documents"
         target = caller.target(path, body=one, status=201, expect='"version":1')
         return load.run(target, connections=connections, seconds=extent.seconds).rate_per_s
@@ -119,7 +120,7 @@ def _measure_writes(report: Report, caller: Caller, extent: Extent) -> None:
             what,
             ">= 1.5",
             extent.rounds,
-            lambda backend, outstanding=connections: single(backend, outstanding),
+            partial(single, connections),
         )
     _compare(report, "bulk", f"inserts in batches of {BULK}", ">= 1.5", extent.rounds, bulk)
 
