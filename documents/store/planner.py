@@ -114,7 +114,7 @@ async def choose(
     query_filter: Filter,
     sort: Sort,
     *,
-    rows_wanted: int,
+    n_rows: int,
     in_order: bool = True,
 ) -> CandidatePlan:
     """Choose a plan. `in_order` False: an index's order turned out to differ from the sort's."""
@@ -139,7 +139,7 @@ async def choose(
         key=lambda plan: plan.estimate or 0,
     )
     few = bounded[0] if bounded and (bounded[0].estimate or 0) < COUNT_AT_MOST else None
-    if in_order and (few is None or (few.estimate or 0) > 4 * rows_wanted):
+    if in_order and (few is None or (few.estimate or 0) > 4 * n_rows):
         ordered = _plan_by_order(choices, counts)
         if ordered is not None:
             return ordered

@@ -44,7 +44,7 @@ class PostgresSnapshot:
             collection,
             request.filter,
             request.sort,
-            rows_wanted=request.rows,
+            n_rows=request.rows,
             in_order=request.in_order and not request.needs_all,
         )
         if request.needs_all:

@@ -37,7 +37,7 @@ def counters(node: OwnNode) -> Iterator[CollectionClient]:
         yield collection
 
 
-def test_acknowledged_writes_survive_and_each_takes_effect_once(
+def test_acknowledged_writes_survive_and_each_is_executed_once(
     node: OwnNode, counters: CollectionClient
 ) -> None:
     accepted = [0] * WRITERS
@@ -73,7 +73,7 @@ def test_acknowledged_writes_survive_and_each_takes_effect_once(
     assert counters.versions() == dict.fromkeys(range(WRITERS), WRITES + 1)
 
 
-def test_calls_to_a_node_that_is_unavailable_say_so_and_others_continue(
+def test_calls_to_an_unavailable_node_are_rejected_and_others_continue(
     node: OwnNode, counters: CollectionClient
 ) -> None:
     in_postgres = make_collection(
