@@ -147,3 +147,30 @@ fn a_dropped_index_and_a_removed_collection_leave_nothing() {
         .unwrap();
     assert_eq!(version(&opened, single(1, insert(1))), 1);
 }
+
+#[test]
+fn writes_whose_documents_are_too_large_together_are_postponed_or_rejected() {
+    const LARGE: [i32; 5] = [1, 2, 3, 4, 5];
+    let opened = opened();
+    for id in LARGE {
+        let text = "x".repeat(15 << 20);
+        let document = parse_document(format!("{{\"_id\":{id},\"t\":\"{text}\"}}").as_bytes());
+        let insert = DocumentOperation::insert(document.unwrap().as_ref(), ValueRef::Null);
+        let outcome = opened.write(vec![single(1, insert.unwrap())]).remove(0);
+        outcome.unwrap().unwrap();
+    }
+    let deletes = |ids: &[i32]| {
+        let operations = ids.iter().map(|id| (1, delete(*id))).collect();
+        write_of(&[1], 1, operations, true)
+    };
+    let all = opened.write(vec![deletes(&LARGE)]).remove(0);
+    assert!(matches!(all, Err(Error::TooLarge)));
+    let several = vec![deletes(&[1, 2]), deletes(&[3, 4]), single(1, delete(5))];
+    let outcomes = opened.write(several);
+    let shown: Vec<Option<&str>> = outcomes
+        .iter()
+        .map(|outcome| outcome.as_ref().err().map(Error::code))
+        .collect();
+    assert_eq!(shown, [None, Some("postponed"), Some("postponed")]);
+    assert_eq!(opened.collections.counts(1, None).unwrap().documents, 3);
+}

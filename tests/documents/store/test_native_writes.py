@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -129,3 +130,17 @@ def test_a_single_write_is_repeated_with_its_result(counters: CollectionClient) 
     other = counters.caller.post(path, {"n": 6}, Idempotency_Key="k")
     problem(other, 422, "idempotency_mismatch")
     assert values(counters)[5] == 1
+
+
+def test_concurrent_writes_of_large_documents_are_all_executed(server: str) -> None:
+    large = make_collection(server, backend=Backend.NATIVE)
+    for number in range(8):
+        large.insert({"_id": number, "text": "x" * 12_000_000})
+
+    def update(number: int) -> int:
+        path = f'{large.path}/documents/~{{"$numberInt":"{number}"}}'
+        return large.caller.patch(path, {"$set": {"text": "short"}}).status_code
+
+    with ThreadPoolExecutor(8) as callers:
+        assert set(callers.map(update, range(8))) == {200}
+    assert large.versions() == dict.fromkeys(range(8), 2)
