@@ -11,6 +11,11 @@ import pytest
 from django.db import connections
 
 from documents.backend import Backend
+from documents.store import queries
+from documents.store.lookups import read_sides
+from documents.store.write import WriteCall
+from documents.store.writer import write
+from rillbase_native import Operation, Operations, Value
 from tests.caller import problem, with_key
 from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
@@ -185,3 +190,25 @@ def test_a_group_has_no_lookups(todos: CollectionClient) -> None:
     group = {"by": [], "measures": {"n": {"op": "count"}}}
     error = problem(todos.ask({"group": group, "lookup": LOOKUP}), 400, "invalid_lookup")
     assert error["errors"][0]["pointer"] == "/lookup"
+
+
+def test_looked_up_documents_are_of_the_snapshot_of_the_query(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = make_collection(server)
+    people = make_collection(server, account=orders.account)
+    people.insert({"_id": "ada", "name": "before"})
+    orders.insert({"_id": 1, "person": "ada"})
+
+    async def read_after_a_write(*arguments: Any) -> Any:
+        renamed = Operation.merge(Value.parse(b'"ada"'), Value.parse(b'{"name":"after"}'))
+        await write(WriteCall(orders.account.tenant.id, people.name, Operations([renamed])))
+        return await read_sides(*arguments)
+
+    lookup = [{"from": people.name, "local": "person", "as": "people"}]
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(queries, "read_sides", read_after_a_write)
+        (order,) = orders.query(lookup=lookup)
+    assert order["people"] == {"_id": "ada", "name": "before"}
+    (order,) = orders.query(lookup=lookup)
+    assert order["people"] == {"_id": "ada", "name": "after"}

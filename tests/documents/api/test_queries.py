@@ -225,3 +225,11 @@ def test_text_and_distance_queries_have_their_own_order(server: str) -> None:
     text = {"$text": {"$search": "harbour"}}
     by_score = places.ids(text, sort={"score": {"$meta": "textScore"}})
     assert set(by_score) == {"far", "near"}
+
+
+def test_a_filter_may_depend_on_the_time(server: str) -> None:
+    events = make_collection(server)
+    dates = {"past": "2001-01-01T00:00:00Z", "future": "2999-01-01T00:00:00Z"}
+    events.insert_many([{"_id": name, "at": {"$date": date}} for name, date in dates.items()])
+    assert events.ids({"$expr": {"$lt": ["$at", "$$NOW"]}}) == ["past"]
+    assert events.ids({"$expr": {"$gt": ["$at", "$$NOW"]}}) == ["future"]
