@@ -22,6 +22,7 @@ from xdist import is_xdist_controller, is_xdist_worker
 
 from tests.launcher_command import reachable_directory
 from tests.launcher_process import LauncherDirectory
+from tests.own_node import OwnNode
 from tests.own_valkey import OwnValkey
 from tests.servers import copy_template, running_servers
 
@@ -134,6 +135,15 @@ def launcher_directory() -> Iterator[LauncherDirectory]:
     """A data directory in which a test can start a separate Rillbase."""
     with reachable_directory() as directory:
         yield LauncherDirectory(directory)
+
+
+@pytest.fixture
+def own_node(tmp_path: Path, settings_environment: pytest.MonkeyPatch) -> Iterator[OwnNode]:
+    """A storage node that only this test uses."""
+    node = OwnNode(tmp_path / "node")
+    settings_environment.setenv("STORAGE_URL", node.url)
+    yield node
+    node.close()
 
 
 @pytest.fixture

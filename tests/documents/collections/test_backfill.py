@@ -10,22 +10,12 @@ import pytest
 
 from documents.collections import backfill, removal
 from documents.models import Index
-from tests.caller import Caller, problem, with_key
+from tests.caller import Caller, problem
 from tests.documents.collections import stored_documents
-from tests.make import TenantAccount, make_tenant
+from tests.make import TenantAccount
 
 BY_RANK = {"name": "by-rank", "fields": [["rank", 1]]}
 BY_EMAIL = {"name": "by-email", "fields": [["email", 1]], "unique": True}
-
-
-@pytest.fixture
-def account() -> TenantAccount:
-    return make_tenant(plan="dedicated")
-
-
-@pytest.fixture
-def caller(server: str, account: TenantAccount) -> Caller:
-    return with_key(server, account.admin_key)
 
 
 @pytest.fixture(autouse=True)

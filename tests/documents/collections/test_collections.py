@@ -19,11 +19,6 @@ def account() -> TenantAccount:
     return make_tenant()
 
 
-@pytest.fixture
-def caller(server: str, account: TenantAccount) -> Caller:
-    return with_key(server, account.admin_key)
-
-
 def path_of(account: TenantAccount, name: str = "") -> str:
     return f"/api/v1/tenants/{account.slug}/collections" + (f"/{name}" if name else "")
 

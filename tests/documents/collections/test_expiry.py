@@ -10,20 +10,10 @@ import pytest
 
 from documents.backend import Backend
 from documents.collections import backfill, expiry
-from tests.caller import Caller, with_key
+from tests.caller import Caller
 from tests.documents.collection import default_backend
 from tests.documents.collections import stored_documents
-from tests.make import TenantAccount, make_tenant
-
-
-@pytest.fixture
-def account() -> TenantAccount:
-    return make_tenant(plan="dedicated")
-
-
-@pytest.fixture
-def caller(server: str, account: TenantAccount) -> Caller:
-    return with_key(server, account.admin_key)
+from tests.make import TenantAccount
 
 
 @pytest.fixture(params=[*Backend], ids=str)

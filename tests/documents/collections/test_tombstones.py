@@ -20,16 +20,6 @@ from tests.make import TenantAccount, make_tenant
 DAY = datetime.timedelta(hours=24)
 
 
-@pytest.fixture
-def account() -> TenantAccount:
-    return make_tenant(plan="dedicated")
-
-
-@pytest.fixture
-def caller(server: str, account: TenantAccount) -> Caller:
-    return with_key(server, account.admin_key)
-
-
 def collection(caller: Caller, account: TenantAccount) -> UUID:
     answer = caller.post(f"/api/v1/tenants/{account.slug}/collections", {"name": "things"})
     assert answer.status_code == 201, answer.text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,18 +17,9 @@ WRITERS, WRITES = 4, 40
 
 
 @pytest.fixture
-def node(tmp_path: Path, settings_environment: pytest.MonkeyPatch) -> Iterator[OwnNode]:
-    """A node that only this test uses."""
-    own = OwnNode(tmp_path / "node")
-    settings_environment.setenv("STORAGE_URL", own.url)
-    yield own
-    own.close()
-
-
-@pytest.fixture
-def counters(node: OwnNode) -> Iterator[CollectionClient]:
+def counters(own_node: OwnNode) -> Iterator[CollectionClient]:
     """A native collection on a server in a separate process."""
-    with another_server(STORAGE_URL=node.url) as other:
+    with another_server(STORAGE_URL=own_node.url) as other:
         collection = make_collection(
             other.url, backend=Backend.NATIVE, indexes=[("n", [("n", 1)], False)]
         )
@@ -38,7 +28,7 @@ def counters(node: OwnNode) -> Iterator[CollectionClient]:
 
 
 def test_acknowledged_writes_survive_and_each_is_executed_once(
-    node: OwnNode, counters: CollectionClient
+    own_node: OwnNode, counters: CollectionClient
 ) -> None:
     accepted = [0] * WRITERS
 
@@ -62,8 +52,8 @@ def test_acknowledged_writes_survive_and_each_is_executed_once(
             lambda part=part: sum(accepted) > part * WRITERS * WRITES // 4,  # type: ignore[misc]
             what="writes",
         )
-        node.kill()
-        node.start()
+        own_node.kill()
+        own_node.start()
     for thread in threads:
         thread.join()
     assert accepted == [WRITES] * WRITERS
@@ -74,16 +64,16 @@ def test_acknowledged_writes_survive_and_each_is_executed_once(
 
 
 def test_calls_to_an_unavailable_node_are_rejected_and_others_continue(
-    node: OwnNode, counters: CollectionClient
+    own_node: OwnNode, counters: CollectionClient
 ) -> None:
     in_postgres = make_collection(
         counters.caller.base, account=counters.account, backend=Backend.POSTGRES
     )
-    node.kill()
+    own_node.kill()
     answer = counters.caller.post(f"{counters.path}/documents", {"n": 1})
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
     assert answer.headers["Retry-After"] == "1"
     in_postgres.insert({"_id": "a"})
-    node.start()
+    own_node.start()
     counters.insert({"_id": "a", "n": 1})
     assert counters.ids({"n": 1}) == ["a"]

@@ -278,12 +278,6 @@ def test_documents_that_cannot_be_evaluated_are_returned(client: redis.Redis, go
     assert ids(query(client, goods, divided, [])) == ["one", "zero"]
 
 
-def test_what_a_caller_may_read_narrows_a_query(client: redis.Redis, goods: str) -> None:
-    write(client, goods, *[insert(_id=n, price=n, owner=n % 2) for n in range(10)])
-    readable = ("READABLE", json.dumps({"owner": 1}))
-    assert ids(query(client, goods, {"price": {"$lt": 6}}, [], *readable)) == [1, 3, 5]
-
-
 def test_a_namespace_reads_only_its_own_collections(
     shared_node: OwnStorageNode, client: redis.Redis, goods: str
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,18 +17,9 @@ PUBLICATIONS = 60
 
 
 @pytest.fixture
-def node(tmp_path: Path, settings_environment: pytest.MonkeyPatch) -> Iterator[OwnNode]:
-    """A node that only this test uses."""
-    own = OwnNode(tmp_path / "node")
-    settings_environment.setenv("STORAGE_URL", own.url)
-    yield own
-    own.close()
-
-
-@pytest.fixture
-def own_topic(node: OwnNode) -> Iterator[Topic]:
+def own_topic(own_node: OwnNode) -> Iterator[Topic]:
     """A topic on a server in a separate process, whose storage node may be killed."""
-    with another_server(STORAGE_URL=node.url) as other:
+    with another_server(STORAGE_URL=own_node.url) as other:
         yield make_topic(other.url)
 
 
@@ -38,7 +28,7 @@ def key_of(topic: Topic) -> str:
 
 
 def test_subscribers_receive_every_publication_exactly_once(
-    node: OwnNode, own_topic: Topic
+    own_node: OwnNode, own_topic: Topic
 ) -> None:
     topic, accepted = own_topic, list[str]()
 
@@ -60,8 +50,8 @@ def test_subscribers_receive_every_publication_exactly_once(
                 lambda part=part: len(accepted) > part * PUBLICATIONS // 3,  # type: ignore[misc]
                 what="publications",
             )
-            node.kill()
-            node.start()
+            own_node.kill()
+            own_node.start()
         publisher.join()
         received = [
             client.wait_for(lambda f: f["type"] == "event")["key"] for _ in range(PUBLICATIONS)
@@ -72,22 +62,24 @@ def test_subscribers_receive_every_publication_exactly_once(
 
 
 def test_subscribers_are_notified_that_the_node_is_unavailable(
-    node: OwnNode, own_topic: Topic
+    own_node: OwnNode, own_topic: Topic
 ) -> None:
     with greeted(own_topic.caller.base, key_of(own_topic)) as client:
         client.send(type="subscribe", id="t", topic="news", topic_id="1", to="+1h")
         client.wait_for(lambda f: f["type"] == "ready")
-        node.kill()
+        own_node.kill()
         client.wait_for(lambda f: f["type"] == "status" and f["state"] == "stale")
-        node.start()
+        own_node.start()
         client.wait_for(lambda f: f["type"] == "status" and f["state"] == "live")
         own_topic.publish(id="1", publication_id="p")
         assert client.wait_for(lambda f: f["type"] == "event")["key"] == "p"
 
 
-def test_calls_wait_for_a_node_that_restarts_and_no_longer(node: OwnNode, own_topic: Topic) -> None:
+def test_calls_wait_for_a_node_that_restarts_and_no_longer(
+    own_node: OwnNode, own_topic: Topic
+) -> None:
     own_topic.publish(id="1")
-    node.kill()
+    own_node.kill()
     away = own_topic.caller.post(f"{own_topic.path}/publications", {"id": "1"})
     assert (away.status_code, away.json()["code"]) == (503, "unavailable")
     assert away.headers["Retry-After"] == "1"
@@ -95,21 +87,21 @@ def test_calls_wait_for_a_node_that_restarts_and_no_longer(node: OwnNode, own_to
     waiting = threading.Thread(
         target=lambda: answers.append(own_topic.publish(id="1", publication_id="patient"))
     )
-    node.start()
+    own_node.start()
     waiting.start()
-    node.kill()
-    node.start()
+    own_node.kill()
+    own_node.start()
     waiting.join()
     assert [answer["publication_id"] for answer in answers] == ["patient"]
 
 
 def test_topics_are_declared_again_to_a_node_that_lost_its_data(
-    node: OwnNode, own_topic: Topic
+    own_node: OwnNode, own_topic: Topic
 ) -> None:
     own_topic.publish(id="1")
-    node.kill()
-    node.forget()
-    node.start()
+    own_node.kill()
+    own_node.forget()
+    own_node.start()
     own_topic.publish(id="1", publication_id="p")
     page = own_topic.caller.get(f"{own_topic.path}/publications?id=1").json()
     assert names(page["items"]) == ["p"]

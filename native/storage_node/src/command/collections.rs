@@ -264,7 +264,6 @@ impl QuerySnapshot {
 
 /// The options of a query.
 struct QueryWords {
-    readable: Option<Filter>,
     plan: Option<ScanPlan>,
     after: Option<CandidatePosition>,
     named: Option<NamedSnapshot>,
@@ -280,7 +279,6 @@ struct QueryWords {
 impl QueryWords {
     fn read(node: &NodeCore, session: &CommandSession, mut words: Words<'_>) -> Result<Self> {
         let mut options = Self {
-            readable: None,
             plan: None,
             after: None,
             named: None,
@@ -296,7 +294,6 @@ impl QueryWords {
                 continue;
             }
             match words.keyword()?.as_str() {
-                "READABLE" => options.readable = Some(read_filter(session, words.next()?)?),
                 "PLAN" => options.plan = Some(ScanPlan::decode(words.next()?)?),
                 "AFTER" => {
                     options.after = Some(CandidatePosition {
@@ -328,10 +325,6 @@ pub(super) fn query(
     let filter = read_filter(session, words.next()?)?;
     let sort = read_sort(words.next()?, &filter)?;
     let mut options = QueryWords::read(node, session, words)?;
-    let filter = match &options.readable {
-        Some(readable) => filter.and(readable),
-        None => filter,
-    };
     let read_at = match options.named.take() {
         Some(named) => QuerySnapshot::Named(named),
         None => QuerySnapshot::Own(node.db.snapshot()),

@@ -132,7 +132,7 @@ commands! {
     "RB.COL.INFO" (1, 3) Tenant Now(collections::info) "collection [AT snapshot]" "Describe a collection."
     "RB.COL.WRITE" (3, MANY) Tenant Write(collections::write) "[CLAIM key request-hash state] request collection version [collection version …]" "Change documents, and return the result."
     "RB.COL.GET" (3, MANY) Tenant Now(collections::get) "collection version [AT snapshot] key [key …]" "Return the documents with these keys."
-    "RB.COL.QUERY" (4, MANY) Tenant Ask(collections::query) "collection version filter sort [READABLE filter] [NOW milliseconds] [DOCUMENTS number] [UNORDERED] [PLAN plan] [AFTER entry key] [COUNT number] [BYTES number] [AT snapshot]" "Return documents that match a filter, in the order of a plan."
+    "RB.COL.QUERY" (4, MANY) Tenant Ask(collections::query) "collection version filter sort [NOW milliseconds] [DOCUMENTS number] [UNORDERED] [PLAN plan] [AFTER entry key] [COUNT number] [BYTES number] [AT snapshot]" "Return documents that match a filter, in the order of a plan."
     "RB.COL.BUILD" (3, 7) Tenant Now(collections::build) "collection version index [AFTER key] [COUNT number]" "Add the entries of an index for the next documents."
     "RB.CHECKPOINT" (1, 1) Admin Now(upkeep::checkpoint) "name" "Copy the database to checkpoints/name, using hard links."
     "RB.VERIFY" (0, 0) Admin Now(upkeep::verify) "" "Read and check all tables."
