@@ -24,6 +24,7 @@ _ENTRY_PARTS = 2
 _NEWEST = Statement(
     "SELECT i.epoch, g.number, g.write_partitions FROM documents_installation i, "
     "documents_gridepoch g WHERE g.retired_at IS NULL AND g.tenant_id IS NULL "
+    "AND g.backend = 'postgres' "
     "ORDER BY g.number DESC LIMIT 1"
 )
 

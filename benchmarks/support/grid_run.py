@@ -23,9 +23,8 @@ from typing import Self
 import psutil
 
 from documents.outbox.entries import TransactionSnapshot, encode_tick_body
-from documents.outbox.events import EventLayer, prefix
+from documents.outbox.events import EventLayer
 from foundation.valkey_wire import ValkeyWire
-from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch as GridEpoch  # noqa: PLC0414 -- benchmarks take it from here
 from realtime.grid.layout import NodeSpec
 from rillbase_server.launcher.embedded import EmbeddedValkey
@@ -58,7 +57,7 @@ class Run:
         """Return the load generator's input."""
         options: dict[str, object] = {
             "--url": url,
-            "--prefix": prefix(self.grid.installation),
+            "--prefix": self.grid.prefix,
             "--queries": self.queries,
             "--writes": self.writes,
             "--seconds": self.seconds,
@@ -274,7 +273,7 @@ async def _until_running(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> No
 
 async def node_reports(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> list[dict[str, object]]:
     wire = event_layer(url)
-    layer = GridLayer(wire, grid.installation, grid.epoch)
+    layer = grid.layer(wire)
     _, leases = await layer.leases([node.name for node in nodes])
     await wire.aclose()
     node_leases = (leases.get(node.name) for node in nodes)

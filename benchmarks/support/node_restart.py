@@ -17,7 +17,6 @@ from redis.exceptions import RedisError
 
 from benchmarks.support.grid_run import LoadGenerator, Run, event_layer, node_reports, running_grid
 from foundation.valkey_wire import ValkeyWire
-from realtime.events.layer import GridLayer
 from realtime.grid.layout import NodeSpec
 
 #: How long the writes go on before the node is killed.
@@ -99,7 +98,7 @@ async def _until_complete(
 
 async def _tokens(url: str, run: Run, nodes: Sequence[NodeSpec]) -> dict[NodeSpec, int]:
     wire = event_layer(url)
-    layer = GridLayer(wire, run.grid.installation, run.grid.epoch)
+    layer = run.grid.layer(wire)
     _, leases = await layer.leases([node.name for node in nodes])
     await wire.aclose()
     return {node: leases[node.name].token if node.name in leases else 0 for node in nodes}

@@ -1,8 +1,10 @@
-#!lua name=rillbase_events_2
+#!lua name=rillbase_events_3
 
 -- Everybody who appends to the write streams does it here, so what is refused is refused to all.
--- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>
---   P:state                    hash: random, token, epochs, complete, retention_ms, retention_bytes
+-- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>, for PostgreSQL's writes, or
+-- {rillbase}:events:<installation epoch>n1, for those of the storage node
+--   P:state                    hash: random, token, epochs, complete, cursor, retention_ms,
+--                              retention_bytes
 --   P:<grid epoch>:<partition>          stream
 --   P:<grid epoch>:<partition>:count    hash: entries and bytes ever added, bytes trimmed
 --   P:<grid epoch>:<partition>:trim     list of "id bytes": how many bytes were added up to an id
@@ -24,10 +26,10 @@ end
 
 local function read_state(prefix)
   local found = redis.call('HMGET', prefix .. ':state',
-    'random', 'token', 'epochs', 'complete', 'retention_ms', 'retention_bytes')
+    'random', 'token', 'epochs', 'complete', 'cursor', 'retention_ms', 'retention_bytes')
   return {
     random = found[1], token = tonumber(found[2]), epochs = found[3], complete = found[4],
-    retention_ms = tonumber(found[5]), retention_bytes = tonumber(found[6]),
+    cursor = found[5], retention_ms = tonumber(found[6]), retention_bytes = tonumber(found[7]),
   }
 end
 
@@ -197,7 +199,8 @@ local function run_id()
   return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 end
 
--- args: stamp, token, run id, random, the incarnation's name, the tick without head and stamps.
+-- args: stamp, token, run id, random, the incarnation's name, the tick without head and stamps, and
+-- where the writer of the streams continues after this tick, or ''.
 local function tick(keys, args)
   local prefix, now = keys[1], now_us()
   local state = read_state(prefix)
@@ -211,6 +214,9 @@ local function tick(keys, args)
   learn_token(prefix, state, args[2])
   if state.complete ~= args[5] then
     redis.call('HSET', prefix .. ':state', 'complete', args[5])
+  end
+  if args[7] ~= '' then
+    redis.call('HSET', prefix .. ':state', 'cursor', args[7])
   end
   for _, epoch in ipairs(grid(prefix, state)) do
     for partition = 0, epoch[2] - 1 do
@@ -228,26 +234,33 @@ end
 -- What a relay must know before it does anything.
 local function look(keys, _)
   local state = read_state(keys[1])
-  return { now_us(), run_id(), state.random or '', state.complete or '', state.epochs or '' }
+  return {
+    now_us(), run_id(), state.random or '', state.complete or '', state.epochs or '',
+    state.cursor or '',
+  }
 end
 
--- args: token, a random value, epochs, retention in ms and in bytes. Only a relay calls this, so
--- until one does, nothing can be appended to a server that was emptied.
+-- args: token, a random value, epochs, retention in ms and in bytes, and the random value of streams
+-- that are replaced by empty ones, or ''. Only a relay calls this, so until one does, nothing can be
+-- appended to a server that was emptied.
 local function install(keys, args)
   local prefix, now = keys[1], now_us()
   local state = read_state(prefix)
   if state.token and tonumber(args[1]) < state.token then
     return { 'outrun', now }
   end
-  local kept = {}
+  local kept, replaced = {}, args[6] ~= '' and args[6] == state.random
   for number in string.gmatch(args[3], '(%d+):') do
-    kept[number] = true
+    kept[number] = not replaced
   end
   for number, partitions in string.gmatch(state.epochs or '', '(%d+):(%d+)') do
     for partition = 0, kept[number] and -1 or partitions - 1 do
       local stream = prefix .. ':' .. number .. ':' .. partition
       redis.call('UNLINK', stream, stream .. ':count', stream .. ':trim')
     end
+  end
+  if replaced then
+    redis.call('HDEL', prefix .. ':state', 'random', 'complete', 'cursor')
   end
   redis.call('HSETNX', prefix .. ':state', 'random', args[2])
   redis.call('HSET', prefix .. ':state', 'token', args[1], 'epochs', args[3],
@@ -269,12 +282,12 @@ local function trim_all(keys, _)
   return { 'ok', now }
 end
 
-redis.register_function('rillbase_events_2_append', append)
-redis.register_function('rillbase_events_2_tick', tick)
-redis.register_function('rillbase_events_2_install', install)
+redis.register_function('rillbase_events_3_append', append)
+redis.register_function('rillbase_events_3_tick', tick)
+redis.register_function('rillbase_events_3_install', install)
 redis.register_function {
-  function_name = 'rillbase_events_2_look', callback = look, flags = { 'no-writes' },
+  function_name = 'rillbase_events_3_look', callback = look, flags = { 'no-writes' },
 }
 redis.register_function {
-  function_name = 'rillbase_events_2_trim', callback = trim_all, flags = { 'allow-oom' },
+  function_name = 'rillbase_events_3_trim', callback = trim_all, flags = { 'allow-oom' },
 }

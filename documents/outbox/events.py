@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from redis.exceptions import RedisError, ResponseError
 
+from documents.backend import Backend
 from foundation.resp_pipeline import Argument, EncodedArguments
 from foundation.valkey_functions import (
     ValkeyFunctions,
@@ -21,13 +23,16 @@ from foundation.valkey_functions import (
 from foundation.valkey_wire import Reply, ValkeyWire
 
 _SOURCE = Path(__file__).with_name("events.lua")
-_LIBRARY = "rillbase_events_2"
+_LIBRARY = "rillbase_events_3"
 #: After-images are retained so that queries registered in the meantime can be matched with them.
 RETENTION_MS = 10_000
 RETENTION_BYTES = 256 * 1024 * 1024
 #: More entries of one call would take the server more than a few milliseconds.
 MAX_CALL_ENTRIES = 250
 _ROOT = "{rillbase}:events:"
+#: Follows the installation epoch in the names of the streams that receive a backend's writes.
+_SUFFIX = {Backend.POSTGRES: "", Backend.NATIVE: "n1"}
+_INSTALLATION = re.compile(rf"{re.escape(_ROOT)}(\d+)(?:n\d+)?(?::|\Z)")
 _HASH_BYTES = 4
 
 
@@ -65,6 +70,8 @@ class EventLayerStatus:
     #: The incarnation, as hex, in which all retained rows have been published.
     complete: str
     epochs: str
+    #: Where the writer of the streams continues; empty if it has not sent a tick yet.
+    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +126,16 @@ class PackedGroup:
 
 
 class EventLayer:
-    """The streams of one installation epoch. Every method may raise `RedisError`."""
+    """The streams of one installation epoch that receive a backend's writes. Every method may raise
+    `RedisError`.
+    """
 
-    def __init__(self, wire: ValkeyWire, installation: int) -> None:
+    def __init__(
+        self, wire: ValkeyWire, installation: int, backend: Backend = Backend.POSTGRES
+    ) -> None:
         self._wire = wire
         self._installation = installation
-        self._functions = ValkeyFunctions(wire, _LIBRARY, _SOURCE, prefix(installation))
+        self._functions = ValkeyFunctions(wire, _LIBRARY, _SOURCE, prefix(installation, backend))
 
     @property
     def installation(self) -> int:
@@ -154,19 +165,27 @@ class EventLayer:
         return _answer(await self._functions.call("append", *arguments))
 
     async def tick(
-        self, stamp_us: int, token: int, status: EventLayerStatus, incarnation: bytes, body: bytes
+        self,
+        stamp_us: int,
+        token: int,
+        status: EventLayerStatus,
+        incarnation: bytes,
+        body: bytes,
+        cursor: str = "",
     ) -> AppendResult:
-        """Append a tick to every stream, if the server is still the one that was examined."""
+        """Append a tick to every stream, if the server is still the one that was examined, and
+        record where the writer continues.
+        """
+        server = (status.run_id, status.random)
         return _answer(
             await self._functions.call(
-                "tick", stamp_us, token, status.run_id, status.random, incarnation.hex(), body
+                "tick", stamp_us, token, *server, incarnation.hex(), body, cursor
             )
         )
 
     async def read_status(self) -> EventLayerStatus:
-        time_us, *texts = items(await self._functions.call("look"), 5)
-        run_id, random, complete, epochs = (text(item) for item in texts)
-        return EventLayerStatus(integer(time_us), run_id, random, complete, epochs)
+        time_us, *texts = items(await self._functions.call("look"), 6)
+        return EventLayerStatus(integer(time_us), *(text(item) for item in texts))
 
     async def install(
         self,
@@ -174,13 +193,18 @@ class EventLayer:
         epochs: str,
         retention_ms: int = RETENTION_MS,
         retention_bytes: int = RETENTION_BYTES,
+        *,
+        replaced: str = "",
     ) -> AppendResult:
-        """Create the streams, or update their epochs; forget older installations."""
+        """Create the streams, or update their epochs; forget older installations. Streams with the
+        random value `replaced` are removed first.
+        """
         if await self._forget_older():
             return AppendResult(AppendVerdict.OUTRUN, (await self.read_status()).time_us)
+        retention = (retention_ms, retention_bytes)
         return _answer(
             await self._functions.call(
-                "install", token, secrets.token_hex(8), epochs, retention_ms, retention_bytes
+                "install", token, secrets.token_hex(8), epochs, *retention, replaced
             )
         )
 
@@ -204,20 +228,22 @@ class EventLayer:
                 return newer
 
 
-def prefix(installation: int) -> str:
-    """Return the prefix of all names of an installation epoch."""
-    return f"{_ROOT}{installation}"
+def prefix(installation: int, backend: Backend = Backend.POSTGRES) -> str:
+    """Return the prefix of all names of an installation epoch and a backend."""
+    return f"{_ROOT}{installation}{_SUFFIX[backend]}"
 
 
-def stream(installation: int, epoch: int, partition: int) -> str:
+def stream(
+    installation: int, epoch: int, partition: int, backend: Backend = Backend.POSTGRES
+) -> str:
     """Return the name of a write stream."""
-    return f"{prefix(installation)}:{epoch}:{partition}"
+    return f"{prefix(installation, backend)}:{epoch}:{partition}"
 
 
 def _installation(key: str) -> int:
     """Return the installation epoch in a name, or 0."""
-    number = key.removeprefix(_ROOT).partition(":")[0]
-    return int(number) if number.isdigit() else 0
+    matched = _INSTALLATION.match(key)
+    return int(matched[1]) if matched else 0
 
 
 def packed_hashes(hashes: Sequence[int] | None) -> bytes:

@@ -42,7 +42,7 @@ _READ_STATE = Statement(
     "SELECT (SELECT epoch FROM documents_installation), "
     "(SELECT string_agg(number || ':' || write_partitions || "
     "coalesce('@' || replace(tenant_id::text, '-', ''), ''), ' ' ORDER BY number) "
-    "FROM documents_gridepoch WHERE retired_at IS NULL), "
+    "FROM documents_gridepoch WHERE retired_at IS NULL AND backend = 'postgres'), "
     "(SELECT system_identifier FROM pg_control_system()) || '/' || "
     "left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || "
     "(SELECT name FROM documents_databaselife)"

@@ -87,12 +87,12 @@ async def find(tenant_id: UUID, name: str, *, fresh: bool = False) -> Collection
     return await _cache.get((tenant_id, name), fresh=fresh)
 
 
-def require_live(collection: CollectionFacts) -> None:
-    """Raise if changes to a collection cannot be pushed."""
-    if collection.is_native:
+def require_postgres(collection: CollectionFacts, feature: str) -> None:
+    """Raise if a collection is in another backend than that of a feature."""
+    if collection.backend != Backend.POSTGRES:
         raise NotSupportedByBackend(
-            "Live queries of native collections are not available yet. Use the backend "
-            '"postgres" for collections that are subscribed to.'
+            f"{feature} are not available for native collections yet. Use the backend "
+            '"postgres" for this collection.'
         )
 
 

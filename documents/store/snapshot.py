@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from documents.outbox.entries import TransactionSnapshot
 from documents.store.cursors import CursorPosition
 from documents.store.facts import CollectionFacts
 from documents.store.planner import CandidatePlan
@@ -53,6 +54,19 @@ class PlannedCandidates:
     batches: AsyncIterator[CandidateBatch]
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentVersion:
+    """A document as a snapshot has it, deletions included."""
+
+    key: bytes
+    #: 0 if it never existed, or its tombstone was removed.
+    version: int
+    #: The transaction that wrote it; 0: no longer known.
+    xid: int
+    #: None: it does not exist.
+    body: bytes | None
+
+
 class DocumentSnapshot(Protocol):
     """One state of the collections of a backend."""
 
@@ -76,3 +90,18 @@ class DocumentSnapshot(Protocol):
         """Yield the documents that exist. `reserve` is called with the bytes of all of them before
         they are all in memory, and raises if those are too many.
         """
+
+    async def transactions(self) -> TransactionSnapshot:
+        """Return which transactions the snapshot sees."""
+
+    def versions(
+        self, collection: CollectionFacts, keys: Sequence[bytes]
+    ) -> AsyncIterator[list[DocumentVersion]]:
+        """Yield the versions of documents in the order of the keys, in parts whose bodies fit
+        together.
+        """
+
+    async def all_documents(
+        self, collection: CollectionFacts, *, max_documents: int, max_bytes: int
+    ) -> list[StoredDocument] | None:
+        """Return all documents of a collection; None if there are more of them."""

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
+from documents.backend import Backend
 from realtime.grid.layout import GRIDS, GridEpoch, announce_change
 from realtime.grid.size import GridSize
 
@@ -34,10 +35,11 @@ class OwnGrid:
 
 
 def shared() -> list[GridEpoch]:
-    """Return the grids that all tenants share."""
+    """Return the grids that all tenants share for collections in PostgreSQL."""
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(GRIDS.sql)
-        return [GridEpoch(*row[:4]) for row in cursor.fetchall()]
+        rows = cursor.fetchall()
+    return [GridEpoch(*row[:4]) for row in rows if row[4] == Backend.POSTGRES]
 
 
 def of_tenant(tenant_id: UUID) -> list[GridEpoch]:

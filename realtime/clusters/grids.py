@@ -49,7 +49,7 @@ def watches(grid: GridEpoch) -> bool:
 
 def cause(grid: GridEpoch) -> str | None:
     """Return why the supervisor of a grid cannot start its nodes, if it has reported that."""
-    reply = _call("GET", layer.supervisor_key(grid.installation, grid.epoch))
+    reply = _call("GET", layer.supervisor_key(grid.prefix, grid.epoch))
     status: JsonObject = json.loads(reply) if isinstance(reply, bytes) else {}
     reported = status.get("cause")
     return reported if isinstance(reported, str) else None
@@ -96,7 +96,7 @@ def loads(grid: GridEpoch) -> list[NodeLoad]:
 
 def queries(grid: GridEpoch) -> int:
     """Return the number of live queries of a grid."""
-    keys = [layer.registry(grid.installation, grid.epoch, n) for n in range(grid.query_partitions)]
+    keys = [layer.registry(grid.prefix, grid.epoch, n) for n in range(grid.query_partitions)]
     return sum(count for key in keys if isinstance(count := _call("HLEN", key), int))
 
 
@@ -134,7 +134,7 @@ def _number(report: JsonObject, name: str) -> int:
 
 def _report(node: NodeSpec, now_us: int) -> JsonObject:
     """Return a node's report; empty if no node holds its partition now."""
-    key = layer.lease_key(node.installation, node.epoch, node.name)
+    key = layer.lease_key(node.prefix, node.epoch, node.name)
     until, report = _pair(_call("HMGET", key, "until", "report"))
     if until is None or int(until) * _US_PER_MS <= now_us:
         return {}

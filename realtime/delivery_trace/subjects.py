@@ -27,6 +27,7 @@ _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 async def of_subscription(watched: QuerySubscription) -> Subject:
     """Return the subject of a subscription, under the current rules."""
     collection = await facts.find(watched.subscriber.tenant.id, watched.request.collection)
+    facts.require_postgres(collection, "Explanations of subscriptions")
     access = access_of(collection, watched.subscriber.principal)
 
     async def ask_hub(known: TracedVersion) -> JsonObject:
@@ -56,7 +57,7 @@ async def of_query(
     if not _NAME.match(request.collection):
         raise NotFound(f"The collection {request.collection!r} does not exist.")
     collection = await facts.find(tenant_id, request.collection)
-    facts.require_live(collection)
+    facts.require_postgres(collection, "Explanations of subscriptions")
     access = bind(collection, claims) if is_ruled else None
     rule, served = _read_rule(access), await read_served()
     grids = served.of(tenant_id) or served.shared

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from redis.exceptions import RedisError, ResponseError
 
-from documents.outbox.events import prefix
 from foundation.valkey_functions import (
     ValkeyFunctions,
     divide_into_calls,
@@ -82,13 +81,14 @@ class StreamEnds:
 
 
 class GridLayer:
-    """The grid of one installation and grid epoch. Every method may raise `RedisError`."""
+    """One grid epoch, beside the write streams whose names begin with a prefix. Every method may
+    raise `RedisError`.
+    """
 
-    def __init__(self, wire: ValkeyWire, installation: int, epoch: int) -> None:
-        self._functions = ValkeyFunctions(wire, _LIBRARY, SOURCE, prefix(installation))
+    def __init__(self, wire: ValkeyWire, prefix: str, epoch: int) -> None:
+        self._functions = ValkeyFunctions(wire, _LIBRARY, SOURCE, prefix)
         self._wire = wire
-        self._prefix = prefix(installation)
-        self._installation = installation
+        self._prefix = prefix
         self._epoch = epoch
 
     async def lease(self, node: str, holder: str, ttl_ms: int, report: bytes = b"") -> Lease:
@@ -121,7 +121,7 @@ class GridLayer:
 
     async def note_supervisor(self, status: str) -> None:
         """Publish the state of the supervisor of these nodes for a while."""
-        key = supervisor_key(self._installation, self._epoch)
+        key = supervisor_key(self._prefix, self._epoch)
         await self._wire.call("SET", key, status, "PX", SUPERVISOR_NOTE_MS)
 
     async def append(
@@ -251,24 +251,24 @@ def sort_node(query_partition: int) -> str:
     return f"sort:{query_partition}"
 
 
-def log(installation: int, epoch: int, query_partition: int) -> str:
+def log(prefix: str, epoch: int, query_partition: int) -> str:
     """Return the name of a notification log."""
-    return f"{prefix(installation)}:{epoch}:log:{query_partition}"
+    return f"{prefix}:{epoch}:log:{query_partition}"
 
 
-def registry(installation: int, epoch: int, query_partition: int) -> str:
+def registry(prefix: str, epoch: int, query_partition: int) -> str:
     """Return the key of the live queries of a query partition."""
-    return f"{prefix(installation)}:{epoch}:registry:{query_partition}"
+    return f"{prefix}:{epoch}:registry:{query_partition}"
 
 
-def supervisor_key(installation: int, epoch: int) -> str:
+def supervisor_key(prefix: str, epoch: int) -> str:
     """Return the key under which a grid's supervisor publishes its state."""
-    return f"{prefix(installation)}:{epoch}:supervisor"
+    return f"{prefix}:{epoch}:supervisor"
 
 
-def lease_key(installation: int, epoch: int, node: str) -> str:
+def lease_key(prefix: str, epoch: int, node: str) -> str:
     """Return the key of a node's lease and report."""
-    return f"{prefix(installation)}:{epoch}:lease:{node}"
+    return f"{prefix}:{epoch}:lease:{node}"
 
 
 __all__ = [

@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from documents.outbox.events import prefix
 from foundation.environment import environment
 from realtime.events.layer import SOURCE
 from realtime.grid import documents
@@ -30,7 +29,7 @@ def native_node(node: NodeSpec, holder: str, read: Documents = documents.read) -
     """Return the native loop of a node, not running yet. `read` supplies the documents."""
     return GridNode(
         url=environment().events,
-        prefix=prefix(node.installation),
+        prefix=node.prefix,
         epoch=node.epoch,
         query_partition=node.query_partition,
         write_partition=node.write_partition,

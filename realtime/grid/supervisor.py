@@ -19,7 +19,6 @@ from redis.exceptions import RedisError
 from foundation import metrics
 from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
-from realtime.events.layer import GridLayer
 from realtime.grid.deadline import call_within
 from realtime.grid.keeper import LauncherLost, NodeKeeper, label
 from realtime.grid.launcher import Launcher
@@ -154,7 +153,7 @@ class GridSupervisor:
             raise LauncherLost(f"it did not respond within {deadline_s:g} s") from None
 
     async def _observe(self, grid: GridEpoch, *, is_due: bool) -> None:
-        layer = GridLayer(self._wire, grid.installation, grid.epoch)
+        layer = grid.layer(self._wire)
         nodes = grid.nodes()
         time_us, leases = await layer.leases([node.name for node in nodes])
         for node in nodes:
@@ -191,7 +190,7 @@ class GridSupervisor:
         for grid in await read_retired():
             if now_s - self._swept_s.get(grid, -SWEEP_AGAIN_S) < SWEEP_AGAIN_S:
                 continue
-            if await GridLayer(self._wire, grid.installation, grid.epoch).sweep() == 0:
+            if await grid.layer(self._wire).sweep() == 0:
                 self._swept_s[grid] = now_s
 
     def _note_failure(self, failed: Exception) -> None:

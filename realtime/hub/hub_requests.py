@@ -215,7 +215,7 @@ async def _when_there_is_room(
 
 async def _read_missed(running: RunningHub, request: ReplayLog) -> list[LogEntry] | None:
     """Return a part of a log; None: the log no longer has all of it."""
-    stream = events.log(running.grid.installation, running.grid.epoch, request.partition)
+    stream = events.log(running.grid.prefix, running.grid.epoch, request.partition)
     wire, missed = event_server.wire(), list[LogEntry]()
     after, at_once = request.after, READ_AT_ONCE
     try:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Sequence
 
 from foundation import event_server
-from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch
 
 
@@ -35,7 +34,7 @@ async def _watches(grids: Sequence[GridEpoch]) -> bool:
     if not grids:
         return False
     newest = grids[-1]
-    layer = GridLayer(event_server.wire(), newest.installation, newest.epoch)
+    layer = newest.layer(event_server.wire())
     names = [node.name for node in newest.nodes()]
     time_us, leases = await layer.leases(names)
     reports = [

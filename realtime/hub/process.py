@@ -1,4 +1,5 @@
-"""The hubs of this process: one for the shared grid, and one for each tenant with a dedicated grid.
+"""The hubs of this process: one for the shared grid of each backend, and one for each tenant with a
+dedicated grid, which receives the tenant's writes to PostgreSQL.
 
 A hub starts with its first subscription, so a process without subscribers reads no log. The list of
 grids is checked once a second: a hub follows its newest one, and subscriptions change hubs when
@@ -20,6 +21,7 @@ from uuid import UUID
 import psycopg
 from redis.exceptions import RedisError
 
+from documents.backend import Backend
 from foundation.environment import environment
 from foundation.errors import Unavailable
 from foundation.json_types import JsonObject
@@ -38,12 +40,13 @@ RETRY_DEADLINE_S, PAUSE_S = 10.0, 0.2
 #: Exceptions of an unavailable event layer or database.
 UNAVAILABLE = (RedisError, psycopg.Error, OSError)
 MIB = 1024 * 1024
-#: The share of the memory for live queries that a tenant's dedicated hub may use.
+#: The share of the memory for live queries that the hub of native collections may use, and that
+#: each tenant's dedicated hub may use.
 OWN_PART = 4
 
 T = TypeVar("T")
-HubOwner = UUID | None
-"""A tenant with a grid of its own; None: all others."""
+HubOwner = UUID | Backend
+"""A tenant with a grid of its own; a backend: all others."""
 
 
 class HubProcess:
@@ -78,24 +81,27 @@ class HubProcess:
         try:
             if self._served is None:
                 self._served = await _retry_while_unavailable(read_served)
-            await asyncio.shield(self._hub(None))
+            await asyncio.shield(self._hub(Backend.POSTGRES))
         except (*UNAVAILABLE, LookupError) as error:
             log.info("the hub cannot start yet: %s", error)
 
-    def owner(self, tenant_id: UUID) -> HubOwner:
-        """Return the owner of the hub that serves a tenant."""
-        return tenant_id if self._served is not None and tenant_id in self._served.own else None
+    def owner(self, tenant_id: UUID, backend: Backend) -> HubOwner:
+        """Return the owner of the hub that serves a tenant's collections in a backend."""
+        is_own = self._served is not None and tenant_id in self._served.own
+        return tenant_id if is_own and backend == Backend.POSTGRES else backend
 
     def has_dedicated_hub(self, tenant_id: UUID) -> bool:
         """Return whether a tenant has, or just had, a dedicated hub."""
-        return self.owner(tenant_id) is not None or tenant_id in self._hubs
+        return self.owner(tenant_id, Backend.POSTGRES) == tenant_id or tenant_id in self._hubs
 
-    async def running(self, tenant_id: UUID) -> RunningHub:
-        """Return a tenant's hub, or raise `Unavailable` while its grid cannot be found."""
+    async def running(self, tenant_id: UUID, backend: Backend) -> RunningHub:
+        """Return the hub of a tenant's collections in a backend, or raise `Unavailable` while its
+        grid cannot be found.
+        """
         try:
             if self._served is None:
                 self._served = await _retry_while_unavailable(read_served)
-            return await asyncio.shield(self._hub(self.owner(tenant_id)))
+            return await asyncio.shield(self._hub(self.owner(tenant_id, backend)))
         except (*UNAVAILABLE, LookupError) as error:
             log.warning("queries cannot be registered: %s", error)
             raise Unavailable(
@@ -129,12 +135,15 @@ class HubProcess:
         return task
 
     async def _start(self, owner: HubOwner) -> RunningHub:
-        grids = [] if self._served is None else self._served.of(owner)
+        if self._served is None or not (grids := self._served.of(owner)):
+            # That of native collections is created with the first of them.
+            self._served = await read_served()
+            grids = self._served.of(owner)
         if not grids:
             raise LookupError("there is no grid")
         # Queries are held under a name, which is alive or lost as a whole.
-        name = self.name if owner is None else secrets.token_hex(8)
-        part = 1 if owner is None else OWN_PART
+        name = self.name if isinstance(owner, Backend) else secrets.token_hex(8)
+        part = 1 if owner is Backend.POSTGRES else OWN_PART
         running = RunningHub(
             name,
             grids[-1],
@@ -178,7 +187,9 @@ class HubProcess:
                 await running.move(grid)
         await self.settle()
         for owner in [
-            tenant for tenant in self._hubs if tenant is not None and tenant not in served.own
+            tenant
+            for tenant in self._hubs
+            if not isinstance(tenant, Backend) and tenant not in served.own
         ]:
             log.info("the dedicated grid of tenant %s is gone", owner)
             await self._close(owner)
@@ -201,7 +212,7 @@ async def _retry_while_unavailable(work: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await work()
-        except UNAVAILABLE as error:
+        except (*UNAVAILABLE, LookupError) as error:
             if time.monotonic() > deadline_s:
                 raise
             log.info("the grid is read again: %s", error)

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from connections.subscriptions import Subscriber, SubscriptionOutlet
+from documents.backend import Backend
 from documents.store import facts
 from documents.store.access import access_of
+from documents.store.facts import CollectionFacts
 from documents.store.lookups import sides_of
 from foundation.errors import ApiError, NotFound, Overloaded, Unavailable
 from foundation.json_types import JsonObject
@@ -45,6 +47,15 @@ class QueryDependency(NamedTuple):
     tenant_id: UUID
     collection: bytes
     rules_version: int
+
+
+async def _readable_collection(
+    subscriber: Subscriber, request: QuerySubscribeRequest, *, fresh: bool = False
+) -> CollectionFacts:
+    """Return the collection of a query, if the caller may read collections."""
+    subscriber.principal.require_scope(READ)
+    subscriber.principal.require_collection(request.collection)
+    return await facts.find(subscriber.tenant.id, request.collection, fresh=fresh)
 
 
 class QuerySubscriptionKind:
@@ -85,14 +96,16 @@ class QuerySubscriptionKind:
         request = subscribe_request.read(message)
         if not _NAME.match(request.collection):
             raise NotFound(f"The collection {request.collection!r} does not exist.")
-        running = await self._process.running(subscriber.tenant.id)
+        tenant_id = subscriber.tenant.id
+        backend = (await _readable_collection(subscriber, request)).backend
+        running = await self._process.running(tenant_id, backend)
         if not running.hub.has_room():
             raise Overloaded(headers={"Retry-After": "5"})
         watched = QuerySubscription(
             self, running, next(self._numbers), request, message, outlet, subscriber
         )
         await watched.begin()
-        if running is not (current := await self._process.running(subscriber.tenant.id)):
+        if running is not (current := await self._process.running(tenant_id, backend)):
             # The tenant's dedicated grid was created or removed meanwhile.
             watched.change(current)
         return watched
@@ -103,12 +116,12 @@ class QuerySubscriptionKind:
             if not self._process.has_dedicated_hub(reads.tenant_id):
                 continue
             try:
-                running = await self._process.running(reads.tenant_id)
+                running = await self._process.running(reads.tenant_id, Backend.POSTGRES)
             except Unavailable:
                 # The next pass tries again; others must not wait for it.
                 continue
             for watched in list(self.by_reads.get(reads, {}).values()):
-                if watched.running is not running:
+                if watched.running is not running and watched.backend == Backend.POSTGRES:
                     watched.change(running)
 
 
@@ -127,6 +140,11 @@ class QuerySubscription:
     #: The key under which its kind knows it.
     reads: tuple[QueryDependency, ...] = ()
     _described: JsonObject | None = None
+
+    @property
+    def backend(self) -> Backend:
+        """The backend of its collections."""
+        return self.running.grid.backend
 
     @property
     def source(self) -> CollectionReference:
@@ -205,11 +223,10 @@ class QuerySubscription:
     async def _restricted_query(self, *, fresh: bool = False) -> LiveQuery:
         """Return the query restricted by the caller's access rule, or raise an error."""
         principal, request = self.subscriber.principal, self.request
-        principal.require_scope(READ)
-        principal.require_collection(request.collection)
         tenant_id = self.subscriber.tenant.id
-        collection = await facts.find(tenant_id, request.collection, fresh=fresh)
-        facts.require_live(collection)
+        collection = await _readable_collection(self.subscriber, request, fresh=fresh)
+        if collection.backend != self.backend:
+            raise NotFound("The collection has been replaced.")
         access = access_of(collection, principal)
         rule = None if access is None else access.require("read")
         sides = await sides_of(tenant_id, request.lookups, principal, fresh=fresh)

@@ -148,7 +148,7 @@ class RunningHub:
     def _read(self, ends: list[str]) -> None:
         self._readers = {}
         for partition, end in enumerate(ends):
-            stream = events.log(self.grid.installation, self.grid.epoch, partition)
+            stream = events.log(self.grid.prefix, self.grid.epoch, partition)
             self._readers[partition] = LogReader(stream, end, self._log_handler(partition))
 
     async def close(self) -> None:
@@ -295,4 +295,4 @@ class RunningHub:
 
 
 def _layer(grid: GridEpoch) -> GridLayer:
-    return GridLayer(event_server.wire(), grid.installation, grid.epoch)
+    return grid.layer(event_server.wire())

@@ -22,7 +22,6 @@ from foundation.tasks.app import app
 from foundation.tasks.definition import PERIODIC
 from realtime.events.layer import GridLayer
 from realtime.grid.layout import GridEpoch
-from realtime.registration.initial_rows import session_of, take_snapshot
 from realtime.registration.registration import (
     CollectionReference,
     RulesChanged,
@@ -92,11 +91,8 @@ async def fetch(
     sides = await sides_of_query(query, source)
     async with opened(source.tenant_id, source.collection, query.filter(), None) as reader:
         compare(reader.collection, query.collection, query.rules_version)
-        snapshot = await take_snapshot(session_of(reader))
         now_ms = int(time.time() * 1000)
-        read = await read_versions(
-            session_of(reader), sides, question.keys, snapshot.xmax, MOST_BYTES, now_ms
-        )
+        read = await read_versions(reader.snapshot, sides, question.keys, MOST_BYTES, now_ms)
     if read is None:
         raise ConcurrentDefinitionChange
     documents = [

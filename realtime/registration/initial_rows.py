@@ -19,7 +19,7 @@ from documents.store.postgres_snapshot import PostgresSnapshot
 from documents.store.queries import Budget, CollectionReader, DocumentQuery, answer, native, opened
 from foundation import bulk_budget
 from foundation.errors import ResultTooLarge
-from foundation.postgres import Statement, StatementResult, StatementRunner
+from foundation.postgres import StatementResult, StatementRunner
 from foundation.postgres.session import Step
 from foundation.postgres.shared_trips import SharedTrips
 from realtime.registration.subscribe_request import MAX_WINDOW
@@ -38,8 +38,6 @@ ForeignRows = tuple[list[Row], bool]
 QueryRows = tuple[list[Row], bool, int, list[ForeignRows]]
 #: Queries that share round trips, and rows and bytes beyond which one does not.
 TOGETHER, FEW_ROWS, FEW_BYTES = 8, 128, 128 * 1024
-
-_SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ async def read_all(
     """
     no_principal: Principal | None = None
     async with opened(tenant_id, name, reads[0][0], no_principal, allowance=allowance) as reader:
-        snapshot = await take_snapshot(session_of(reader))
+        snapshot = await reader.snapshot.transactions()
         read = list[InitialRows]()
         n_rows = n_bytes = 0
         for begin in range(0, len(reads), TOGETHER):
@@ -126,10 +124,12 @@ def _size_bytes(result: QueryRows) -> int:
 async def _read_small_results(
     reader: CollectionReader, reads: Sequence[tuple[Filter, InitialRead]]
 ) -> list[QueryRows | None]:
-    """Read queries concurrently; None for each that has more than a few rows."""
-    if len(reads) == 1:
-        return [None]
-    trips = SharedTrips(session_of(reader))
+    """Read queries concurrently; None for each that has more than a few rows. Only statements of
+    PostgreSQL share round trips.
+    """
+    if len(reads) == 1 or not isinstance(reader.snapshot, PostgresSnapshot):
+        return [None] * len(reads)
+    trips = SharedTrips(reader.snapshot.session)
     tenant = reader.collection.tenant_id
 
     def small_read(
@@ -208,28 +208,13 @@ async def _read_foreign(
         return []
     keys = native(partial(extent.lookup_query.references, rows))
     now_ms = reader.now_ms
-    session = session_of(reader)
-    snapshot = PostgresSnapshot(session)
-    referred = await read_sides(snapshot, extent.sides, keys, now_ms, reader.allowance)
+    referred = await read_sides(reader.snapshot, extent.sides, keys, now_ms, reader.allowance)
     if referred is None:
         raise ConcurrentDefinitionChange
     foreign: list[ForeignRows] = []
     for side, referenced in zip(extent.sides, referred, strict=True):
-        everything = await read_small(session, side, now_ms)
+        everything = await read_small(reader.snapshot, side, now_ms)
         documents = referenced if everything is None else everything
         listed = [(d.key, d.version, d.created_ms, d.updated_ms, d.body) for d in documents]
         foreign.append((listed, everything is not None))
     return foreign
-
-
-def session_of(reader: CollectionReader) -> StatementRunner:
-    """Return the session of the snapshot: live queries need one in PostgreSQL."""
-    if not isinstance(reader.snapshot, PostgresSnapshot):
-        raise TypeError("a snapshot of another backend")
-    return reader.snapshot.session
-
-
-async def take_snapshot(session: StatementRunner) -> TransactionSnapshot:
-    """Return the snapshot of the session's transaction."""
-    (result,) = await session.run([(_SNAPSHOT, ())])
-    return TransactionSnapshot.parse(result.text(0, 0))

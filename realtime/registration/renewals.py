@@ -80,7 +80,7 @@ async def send_to_grids(
     """Send something to the nodes of a grid epoch, in a process without open connections."""
     try:
         for grid in await read_grid(epoch):
-            await work(GridLayer(event_server.wire(), grid.installation, grid.epoch), grid)
+            await work(grid.layer(event_server.wire()), grid)
     finally:
         await event_server.close()
         await close_pool()

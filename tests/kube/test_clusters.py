@@ -191,10 +191,9 @@ def _fall_asleep(tenants: TenantClusters, account: TenantAccount, grid: GridEpoc
 
 async def _expire(grid: GridEpoch) -> None:
     from foundation.valkey_wire import ValkeyWire
-    from realtime.events.layer import GridLayer
 
     wire = ValkeyWire(os.environ["REDIS_URL"], connect_timeout_s=10, answer_timeout_s=10)
-    await GridLayer(wire, grid.installation, grid.epoch).expire(1, ttl_ms=0)
+    await grid.layer(wire).expire(1, ttl_ms=0)
     await wire.aclose()
 
 

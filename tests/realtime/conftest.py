@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from documents.outbox.events import prefix
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer
 
 
 @pytest.fixture
 def grid(wire: ValkeyWire) -> GridLayer:
-    return GridLayer(wire, 1, 1)
+    return GridLayer(wire, prefix(1), 1)

@@ -30,7 +30,7 @@ def fake_grid(
     report = json.dumps({"state": "running", **figures})
     with redis.Redis.from_url(valkey_url) as valkey:
         for node in grid.nodes():
-            key = layer.lease_key(node.installation, node.epoch, node.name)
+            key = layer.lease_key(node.prefix, node.epoch, node.name)
             valkey.hset(key, mapping={"until": FAR_AWAY_MS, "report": report})
     try:
         yield

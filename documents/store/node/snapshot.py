@@ -8,16 +8,22 @@ from dataclasses import dataclass
 from typing import Literal, cast
 from uuid import UUID
 
+from documents.outbox.entries import TransactionSnapshot
 from documents.store.bodies import ROUND_TRIP_BYTES
 from documents.store.facts import CollectionFacts
 from documents.store.node.definitions import call, node_name
 from documents.store.planner import EVERYTHING, CandidatePlan
 from documents.store.scan import LARGEST_BATCH, LARGEST_BATCH_IF_CONTENDED
-from documents.store.snapshot import CandidateBatch, CandidateQuery, PlannedCandidates
+from documents.store.snapshot import (
+    CandidateBatch,
+    CandidateQuery,
+    DocumentVersion,
+    PlannedCandidates,
+)
 from documents.store.stored_document import StoredDocument
 from foundation import bulk_budget
 from foundation.resp_pipeline import Argument
-from rillbase_native import Sort, candidate_rows
+from rillbase_native import Filter, Sort, candidate_rows, document_versions
 from storage_engine.node.client import client
 from storage_engine.node.publication import member, number
 from storage_engine.node.wire import Reply
@@ -43,9 +49,10 @@ async def node_snapshot(tenant_id: UUID, *, is_fixed: bool) -> AsyncIterator[Nod
     if not is_fixed:
         yield NodeSnapshot()
         return
-    name = cast("bytes", await client().call(tenant_id, "RB.SNAPSHOT.OPEN"))
+    opened = await client().call(tenant_id, "RB.SNAPSHOT.OPEN", "SEQUENCE")
+    name, sequence = cast("tuple[bytes, int]", opened)
     try:
-        yield NodeSnapshot(("AT", name))
+        yield NodeSnapshot(("AT", name), sequence)
     finally:
         await client().call(tenant_id, "RB.SNAPSHOT.CLOSE", name)
 
@@ -56,6 +63,8 @@ class NodeSnapshot:
 
     #: The words that name it in commands; none: the newest, which a single read sees.
     words: tuple[Argument, ...] = ()
+    #: The last write that it sees, unless it is the newest state.
+    sequence: int | None = None
 
     async def candidates(
         self, collection: CollectionFacts, request: CandidateQuery
@@ -102,6 +111,45 @@ class NodeSnapshot:
             reserve(size)
             position += count
             yield [StoredDocument(*row[:5]) for row in candidate_rows(rows)]
+
+    async def transactions(self) -> TransactionSnapshot:
+        if self.sequence is None:
+            raise TypeError("the newest state changes between reads")
+        return seen_up_to(self.sequence)
+
+    async def versions(
+        self, collection: CollectionFacts, keys: Sequence[bytes]
+    ) -> AsyncIterator[list[DocumentVersion]]:
+        head = ("RB.COL.VERSIONS", node_name(collection), collection.write_version)
+        position = 0
+        while position < len(keys):
+            reply = await call([collection], *head, *self.words, *keys[position:])
+            rows, count = cast("tuple[bytes, int]", reply)
+            some = keys[position : position + count]
+            position += count
+            yield [
+                DocumentVersion(key, *version)
+                for key, version in zip(some, document_versions(rows), strict=True)
+            ]
+
+    async def all_documents(
+        self, collection: CollectionFacts, *, max_documents: int, max_bytes: int
+    ) -> list[StoredDocument] | None:
+        reply = await call([collection], "RB.COL.INFO", node_name(collection), *self.words)
+        if number(reply, b"documents") > max_documents or number(reply, b"bytes") > max_bytes:
+            return None
+        everything = CandidateQuery(
+            Filter.parse(None), Sort.parse(None), max_documents, now_ms=0, needs_all=True
+        )
+        planned = await self.candidates(collection, everything)
+        return [
+            StoredDocument(*row[:5]) async for batch in planned.batches for row in batch.rows
+        ]
+
+
+def seen_up_to(sequence: int) -> TransactionSnapshot:
+    """Return the transactions that are visible at a sequence: each is named by its first one."""
+    return TransactionSnapshot(sequence + 1, sequence + 1, ())
 
 
 async def _batches(

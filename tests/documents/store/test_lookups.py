@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from documents.store.lookups import full_xid
+from documents.store.postgres_snapshot import full_xid
 
 ROUND = 1 << 32
 

@@ -126,7 +126,7 @@ def test_an_idle_cluster_is_due_when_there_is_a_subscription(
     rows(cluster.tenant_id).update(state="idle")
     tasks.sweep()
     assert current(cluster).due_at == cluster.due_at
-    key = layer.registry(own.grid.installation, own.grid.epoch, 0)
+    key = layer.registry(own.grid.prefix, own.grid.epoch, 0)
     valkey.hset(key, "query", "definition")
     tasks.sweep()
     assert current(cluster).due_at < cluster.due_at

@@ -14,7 +14,7 @@ from documents.outbox.entries import (
     encode_image,
     encode_tick_body,
 )
-from documents.outbox.events import MAX_CALL_ENTRIES, AppendVerdict, EntryGroup, EventLayer
+from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer, MAX_CALL_ENTRIES, prefix
 from foundation.valkey_functions import MAX_CALL_BYTES, integer
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import (
@@ -162,7 +162,7 @@ async def test_queries_of_a_stopped_app_server(grid: GridLayer, timer: CallTimer
 async def test_reading_the_registry(grid: GridLayer, wire: ValkeyWire, timer: CallTimer) -> None:
     await register(grid, 0, 3 * QUERIES_AT_ONCE)
     await timer.check(lambda: grid.registered_queries(0, "hub"))
-    scan = ("HSCAN", registry(1, 1, 0), "0", "COUNT", QUERIES_AT_ONCE)
+    scan = ("HSCAN", registry(prefix(1), 1, 0), "0", "COUNT", QUERIES_AT_ONCE)
     await timer.check(lambda: wire.call(*scan))
 
 
@@ -177,7 +177,7 @@ async def test_reading_a_stream(
 
 
 async def test_trimming(grid: GridLayer, wire: ValkeyWire, timer: CallTimer) -> None:
-    token, stream = (await grid.lease(NODE, "one", 60_000)).token, log(1, 1, 0)
+    token, stream = (await grid.lease(NODE, "one", 60_000)).token, log(prefix(1), 1, 0)
 
     async def fill() -> None:
         """Fill a few steps with small entries, as if the log were full of earlier ones."""

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 import redis
 
+from documents.outbox.events import prefix
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import EXPIRED_AT_ONCE, GridLayer, filter_node, log
 from tests.own_valkey import OwnValkey
@@ -39,7 +40,7 @@ def requests(client: redis.Redis) -> list[bytes]:
 
 
 def logged(client: redis.Redis) -> list[bytes]:
-    return [fields[b"e"] for fields in entries(client, log(1, 1, 0))]
+    return [fields[b"e"] for fields in entries(client, log(prefix(1), 1, 0))]
 
 
 def registry(client: redis.Redis) -> dict[bytes, bytes]:
@@ -321,7 +322,7 @@ async def test_ends_are_the_current_ends_of_the_streams(
     token = (await grid.lease(NODE, "one", LONG_MS)).token
     await grid.append(NODE, token, 0, [b"news"])
     result = await grid.ends(2, 0)
-    (last, _), *_ = cast("list[tuple[bytes, object]]", client.xrevrange(log(1, 1, 0)))
+    (last, _), *_ = cast("list[tuple[bytes, object]]", client.xrevrange(log(prefix(1), 1, 0)))
     assert result.writes == ("0-0", entry.decode())
     assert result.log == last.decode()
 
@@ -333,7 +334,7 @@ async def test_entries_of_the_log_are_numbered_without_gaps(
     await grid.append(NODE, token, 0, [b"one", b"two"])
     await grid.append(NODE, token, 0, [])
     await grid.append(NODE, token, 0, [b"three"])
-    assert [fields[b"n"] for fields in entries(client, log(1, 1, 0))] == [b"1", b"2", b"3"]
+    assert [fields[b"n"] for fields in entries(client, log(prefix(1), 1, 0))] == [b"1", b"2", b"3"]
 
 
 async def test_the_log_is_bounded_in_bytes(grid: GridLayer, client: redis.Redis) -> None:
@@ -347,7 +348,7 @@ async def test_the_log_is_bounded_in_bytes(grid: GridLayer, client: redis.Redis)
 
 async def test_old_entries_of_the_log_are_dropped(grid: GridLayer, client: redis.Redis) -> None:
     now_ms = (await grid.ends(1, 0)).time_us // 1000
-    name = log(1, 1, 0)
+    name = log(prefix(1), 1, 0)
     for number in range(300):
         client.xadd(name, {"e": b"old"}, id=f"{now_ms - 90_000}-{number + 1}")
     await grid.trim(1)

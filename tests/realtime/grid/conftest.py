@@ -12,7 +12,7 @@ import redis
 from documents.outbox.loop import RelayLoop
 from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
-from realtime.events.layer import GridLayer, NodeLease
+from realtime.events.layer import NodeLease
 from realtime.grid.layout import GridEpoch
 from realtime.grid.processes import ProcessLauncher, ProcessTask
 from tests.background_service import running_service
@@ -40,7 +40,7 @@ class RunningGrid:
     async def read_leases(self) -> tuple[int, dict[str, NodeLease]]:
         wire = ValkeyWire(environment().events, connect_timeout_s=10, answer_timeout_s=10)
         try:
-            return await GridLayer(wire, 1, 1).leases([node.name for node in GRID.nodes()])
+            return await GRID.layer(wire).leases([node.name for node in GRID.nodes()])
         finally:
             await wire.aclose()
 

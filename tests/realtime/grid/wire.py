@@ -14,6 +14,7 @@ import redis
 
 from documents.outbox.database import relay_conninfo
 from documents.outbox.entries import TransactionSnapshot
+from documents.outbox.events import prefix
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import GridLayer, log
 
@@ -130,7 +131,7 @@ class Moment:
 async def _layer(url: str) -> AsyncIterator[GridLayer]:
     wire = ValkeyWire(url, connect_timeout_s=10, answer_timeout_s=10)
     try:
-        yield GridLayer(wire, 1, 1)
+        yield GridLayer(wire, prefix(1), 1)
     finally:
         await wire.aclose()
 
@@ -169,7 +170,7 @@ class Log:
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._name = log(1, 1, 0)
+        self._name = log(prefix(1), 1, 0)
         last = cast("list[tuple[bytes, object]]", client.xrevrange(self._name, count=1))
         self._after = last[0][0].decode() if last else "0-0"
         self.notifications: list[Notification] = []
