@@ -10,6 +10,7 @@ use crate::document::Format;
 use crate::live::{Listener, Live};
 use crate::outbox::ConnectionOutbox;
 use crate::refusal::{CommandRefusal, Result};
+use crate::snapshots::ADMIN;
 use crate::watches::{QueryWatches, Watch};
 
 /// The authenticated caller.
@@ -70,6 +71,14 @@ impl CommandSession {
                 "the admin is in no namespace: AUTH with a namespace and its token",
             )),
             SessionCaller::Stranger => Err(no_auth()),
+        }
+    }
+
+    /// The number by which the caller owns snapshots.
+    pub(crate) fn snapshot_owner(&self) -> Result<u64> {
+        match self.caller {
+            SessionCaller::Admin => Ok(ADMIN),
+            _ => Ok(self.namespace()?.number),
         }
     }
 
