@@ -19,7 +19,7 @@ pub(crate) enum SessionCaller {
     /// Not authenticated yet.
     #[default]
     Stranger,
-    /// Manages namespaces, and cannot see their contents.
+    /// Manages namespaces, and sees of their contents only copies of collections.
     Admin,
     /// Has the token of a namespace, of the given generation.
     Tenant(Arc<Namespace>, u64),
