@@ -56,6 +56,7 @@ __all__ = [
     "UpdateOperators",
     "Value",
     "candidate_rows",
+    "document_versions",
     "dump_file",
     "encode_write",
     "envelope",
@@ -655,6 +656,13 @@ def candidate_rows(rows: bytes) -> list[tuple[bytes, int, int, int, bytes, bytes
     """Return the candidates that a storage node sent.
 
     They are keys, versions, creation and update times in milliseconds, bodies and entries.
+    """
+
+def document_versions(versions: bytes) -> list[tuple[int, int, bytes | None]]:
+    """Return the versions of documents that a storage node sent.
+
+    They are versions, xids and bodies. A deleted document has no body, and a missing one has
+    version and xid 0.
     """
 
 def encode_write(

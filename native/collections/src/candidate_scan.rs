@@ -105,11 +105,21 @@ impl Collections {
         key: &[u8],
         snapshot: Option<&DbSnapshot>,
     ) -> Result<Option<DocumentRecord>> {
+        let stored = self.get_or_tombstone(collection, key, snapshot)?;
+        Ok(stored.filter(|document| !document.head.is_tombstone))
+    }
+
+    /// A document, or the tombstone of a deleted one, unless it has expired.
+    pub fn get_or_tombstone(
+        &self,
+        collection: u64,
+        key: &[u8],
+        snapshot: Option<&DbSnapshot>,
+    ) -> Result<Option<DocumentRecord>> {
         let key = document_key(collection, key);
         let stored = self.db.get_with_sequence(&self.entries, &key, snapshot)?;
         let stored = stored.map(|(sequence, value)| document(sequence, &value));
-        let stored = stored.transpose()?;
-        Ok(stored.filter(|document| !document.head.is_tombstone))
+        stored.transpose()
     }
 
     /// The candidates of a plan after a position, from the beginning by default. A document is

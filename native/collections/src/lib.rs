@@ -13,7 +13,7 @@
 //! - `index_build.rs` — the entries of an index for documents that were written before it.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
 //! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and
-//!   candidates. The server decides which of them match.
+//!   candidates. The server decides which of them match. `document_scan.rs` — all documents in order.
 //! - `store.rs` — [`Collections`]: all of it over one database.
 #![allow(
     clippy::missing_errors_doc,
@@ -30,6 +30,7 @@ mod counters;
 mod decision;
 mod declaration;
 mod definition;
+mod document_scan;
 mod error;
 mod format;
 mod index_build;
@@ -40,6 +41,7 @@ mod write;
 pub use candidate_scan::{Candidate, CandidatePosition, CandidateScan, DocumentRecord};
 pub use claim::{ClaimRecord, ClaimedResult, CollectionClaim};
 pub use definition::{NativeDefinition, NativeIndex};
+pub use document_scan::DocumentScan;
 pub use error::{Error, Result};
 pub use format::DocumentHead;
 pub use index_build::{BuiltPart, IndexBuild};

@@ -12,3 +12,4 @@ mod index_builds;
 mod model;
 mod opened;
 mod plans;
+mod reads;

@@ -17,7 +17,8 @@
 //! - [`access`] — by which predicates a live query can be found.
 //! - [`selection`] — candidates in, the result of a [`selection_request`] out: a [`page`]; [`envelope`]
 //!   is how a document is represented, [`lookups`] with others that it refers to. What cannot be
-//!   evaluated is omitted and counted as [`unevaluated`]. [`row_format`] is candidates as bytes.
+//!   evaluated is omitted and counted as [`unevaluated`]. [`row_format`] is candidates as bytes,
+//!   [`version_format`] documents by key with their versions.
 //!
 //! Pure like the query engine: no I/O; time and randomness come from outside.
 #![allow(
@@ -56,4 +57,5 @@ pub mod selection_request;
 pub mod stage;
 pub mod unevaluated;
 pub mod unique;
+pub mod version_format;
 pub mod write_format;

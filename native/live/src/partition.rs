@@ -3,7 +3,7 @@
 //! `documents/outbox/events.lua` and the statement in `realtime/grid/documents.py` compute write
 //! partitions of stored hashes themselves. `tests/partitions.tsv` has the vectors that all agree on.
 
-use rillbase_documents::id::key_hash;
+use rillbase_documents::id::{hash_partition, key_hash};
 
 use crate::message::QueryHash;
 
@@ -14,7 +14,7 @@ const FEW_HASHES: usize = 500;
 
 /// The write partition of a document.
 pub fn write_partition(key: &[u8], partitions: u16) -> u16 {
-    of_key_hash(key_hash(key), partitions)
+    hash_partition(key_hash(key), partitions)
 }
 
 /// The query partition of a query: its first eight bytes, as a number, decide.
@@ -37,7 +37,7 @@ pub fn covering_hashes(hashes: Vec<i32>) -> Vec<i32> {
     for hash in hashes {
         let mut is_needed = false;
         for (partitions, bits) in &mut missing {
-            let bit = 1_u64 << of_key_hash(hash, *partitions);
+            let bit = 1_u64 << hash_partition(hash, *partitions);
             is_needed |= *bits & bit != 0;
             *bits &= !bit;
         }
@@ -52,10 +52,6 @@ pub fn covering_hashes(hashes: Vec<i32>) -> Vec<i32> {
     chosen
 }
 
-fn of_key_hash(hash: i32, partitions: u16) -> u16 {
-    remainder(hash.cast_unsigned().into(), partitions)
-}
-
 fn remainder(number: u64, partitions: u16) -> u16 {
     let partition = number % u64::from(partitions.max(1));
     u16::try_from(partition).unwrap_or(0)
@@ -66,7 +62,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{
-        FEW_HASHES, MAX_WRITE_PARTITIONS, covering_hashes, of_key_hash, query_partition,
+        FEW_HASHES, MAX_WRITE_PARTITIONS, covering_hashes, hash_partition, query_partition,
         write_partition,
     };
     use crate::message::QueryHash;
@@ -90,7 +86,7 @@ mod tests {
                 query_partition(&QueryHash(name.try_into().unwrap()), partitions)
             } else {
                 assert_eq!(
-                    of_key_hash(hash.parse().unwrap(), partitions).to_string(),
+                    hash_partition(hash.parse().unwrap(), partitions).to_string(),
                     expected
                 );
                 write_partition(&name, partitions)
@@ -113,7 +109,7 @@ mod tests {
                 let touched = |hashes: &[i32]| -> BTreeSet<u16> {
                     hashes
                         .iter()
-                        .map(|hash| of_key_hash(*hash, partitions))
+                        .map(|hash| hash_partition(*hash, partitions))
                         .collect()
                 };
                 assert_eq!(touched(&covering), touched(&hashes));

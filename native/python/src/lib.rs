@@ -63,7 +63,7 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::question::PyQuestion;
     #[pymodule_export]
-    use crate::selections::{PyGrouping, PySelection, candidate_rows, envelope};
+    use crate::selections::{PyGrouping, PySelection, candidate_rows, document_versions, envelope};
     #[pymodule_export]
     use crate::storage_node::{NodeSpeaker, PyNode};
     #[pymodule_export]

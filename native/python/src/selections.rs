@@ -14,6 +14,7 @@ use rillbase_documents::page::ResultPage;
 use rillbase_documents::row_format;
 use rillbase_documents::selection::{self, CandidateRow, SelectionProgress};
 use rillbase_documents::selection_request::{CandidateOrder, IndexOrder, SelectionRequest};
+use rillbase_documents::version_format;
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::projection::Matched;
@@ -41,6 +42,9 @@ type CandidateTuple<'py> = (
     Bound<'py, PyBytes>,
     Option<Bound<'py, PyBytes>>,
 );
+
+/// Version, xid, BSON.
+type VersionTuple<'py> = (i64, u64, Option<Bound<'py, PyBytes>>);
 
 /// Sort position, index entry, key.
 type PyNext<'py> = (
@@ -344,6 +348,21 @@ pub(crate) fn candidate_rows<'py>(
             PyBytes::new(py, row.body),
             row.entry.map(|entry| PyBytes::new(py, entry)),
         )
+    });
+    Ok(tuples.collect())
+}
+
+/// Return the versions that a storage node sent: numbers, xids, bodies.
+#[pyfunction]
+pub(crate) fn document_versions<'py>(
+    py: Python<'py>,
+    versions: &[u8],
+) -> PyResult<Vec<VersionTuple<'py>>> {
+    let versions = version_format::versions(versions);
+    let versions = versions.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let tuples = versions.iter().map(|version| {
+        let body = version.body.map(|body| PyBytes::new(py, body));
+        (version.number, version.xid, body)
     });
     Ok(tuples.collect())
 }

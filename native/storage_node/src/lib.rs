@@ -15,7 +15,7 @@
 //! - `live.rs`, `acks.rs`, `sid.rs` — who is notified of what, from which position on.
 //! - `watches.rs` — queries whose changed rows are pushed.
 //! - `health.rs` — whether it can write.
-//! - `show.rs`, `refusal.rs` — replies and errors.
+//! - `show.rs`, `copy_row.rs`, `refusal.rs` — replies and errors.
 //! - `node.rs` — all of it over one database; `embedded.rs` — the node without connections.
 #![allow(
     clippy::missing_errors_doc,
@@ -35,6 +35,7 @@ mod answers;
 mod catalog;
 mod clients;
 mod command;
+mod copy_row;
 mod document;
 mod embedded;
 mod group;

@@ -10,6 +10,7 @@ use crate::document::Format;
 use crate::live::{Listener, Live};
 use crate::outbox::ConnectionOutbox;
 use crate::refusal::{CommandRefusal, Result};
+use crate::snapshots::ADMIN;
 use crate::watches::{QueryWatches, Watch};
 
 /// The authenticated caller.
@@ -18,7 +19,7 @@ pub(crate) enum SessionCaller {
     /// Not authenticated yet.
     #[default]
     Stranger,
-    /// Manages namespaces, and cannot see their contents.
+    /// Manages namespaces, and sees of their contents only copies of collections.
     Admin,
     /// Has the token of a namespace, of the given generation.
     Tenant(Arc<Namespace>, u64),
@@ -70,6 +71,14 @@ impl CommandSession {
                 "the admin is in no namespace: AUTH with a namespace and its token",
             )),
             SessionCaller::Stranger => Err(no_auth()),
+        }
+    }
+
+    /// The number by which the caller owns snapshots.
+    pub(crate) fn snapshot_owner(&self) -> Result<u64> {
+        match self.caller {
+            SessionCaller::Admin => Ok(ADMIN),
+            _ => Ok(self.namespace()?.number),
         }
     }
 

@@ -6,6 +6,9 @@
 //! bounded. Snapshots that a namespace opens explicitly are rejected beyond a bound. Those that
 //! came with results at the newest state are evicted by newer ones: few are ever queried again, and
 //! a query must not fail because a name is no longer used.
+//!
+//! The administrator opens snapshots for copies of collections, and each part of a copy renews its
+//! snapshot. They do not count among those of all namespaces, which therefore cannot prevent a copy.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -20,10 +23,14 @@ use crate::refusal::{CommandRefusal, Result};
 pub(crate) const SHARING_PERIOD: Millis = 1000;
 /// How long a snapshot is kept.
 const LIFETIME: Millis = 60_000;
-/// The maximum number of snapshots that a namespace may open, and all together.
+/// The maximum number of snapshots that a namespace, or the administrator, may open, and all
+/// namespaces together.
 const MAX_OPENED: (usize, usize) = (250, 1000);
 /// The maximum number of a namespace's newest snapshots kept besides these, and of all together.
 const MAX_FRESH: (usize, usize) = (250, 1000);
+
+/// The owner of the administrator's snapshots. Numbers of namespaces begin at 1.
+pub(crate) const ADMIN: u64 = 0;
 
 /// An open snapshot.
 #[derive(Debug, Clone)]
@@ -169,7 +176,7 @@ impl NamedSnapshots {
         moment
     }
 
-    /// Opens a snapshot for a namespace.
+    /// Opens a snapshot for a namespace or the administrator.
     pub(crate) fn open(&self, db: &Db, namespace: u64) -> Result<NamedSnapshot> {
         let mut state = self.state.lock();
         let (of_one, of_all) = MAX_OPENED;
@@ -180,10 +187,13 @@ impl NamedSnapshots {
             opened.count()
         };
         if count(&|opener| opener == namespace) >= of_one {
-            let text = "this namespace has 250 open snapshots: close some";
+            let text = match namespace {
+                ADMIN => "the admin has 250 open snapshots: close some",
+                _ => "this namespace has 250 open snapshots: close some",
+            };
             return Err(CommandRefusal::new("TOO_MANY", text));
         }
-        if count(&|_| true) >= of_all {
+        if namespace != ADMIN && count(&|opener| opener != ADMIN) >= of_all {
             let text = "there are 1,000 open snapshots: retry later";
             return Err(CommandRefusal::new("TOO_MANY", text));
         }
@@ -223,7 +233,21 @@ impl NamedSnapshots {
         moment.filter(is_own).cloned().ok_or_else(expired)
     }
 
-    /// Closes a snapshot that a namespace has opened; returns whether it existed.
+    /// A snapshot that the administrator has opened. Its lifetime starts again.
+    pub(crate) fn renewed(&self, name: &str, now: Millis) -> Result<NamedSnapshot> {
+        let mut state = self.state.lock();
+        let number = self.number(name).ok_or_else(expired)?;
+        let is_own = |opened: &&mut NamedSnapshot| {
+            let is_named = opened.kind == SnapshotKind::Opened(ADMIN) && opened.name == name;
+            is_named && opened.until > now
+        };
+        let opened = state.held.get_mut(&number).filter(is_own);
+        let opened = opened.ok_or_else(expired)?;
+        opened.until = now.saturating_add(LIFETIME);
+        Ok(opened.clone())
+    }
+
+    /// Closes a snapshot that a namespace, or the administrator, has opened; returns whether it existed.
     pub(crate) fn close(&self, name: &str, namespace: u64) -> bool {
         let mut state = self.state.lock();
         let Some(number) = self.number(name) else {
@@ -381,5 +405,38 @@ mod tests {
         open(2).unwrap();
         assert!(world.snapshots.close(&first, 1));
         open(1).unwrap();
+    }
+
+    #[test]
+    fn a_snapshot_of_the_administrator_lives_a_minute_after_its_last_use() {
+        let world = World::new();
+        let opened = world.snapshots.open(&world.db, ADMIN).unwrap();
+        let others = world.snapshots.open(&world.db, 1).unwrap().name;
+        let renewed = |name: &str| world.snapshots.renewed(name, world.db.now());
+        for _ in 0..3 {
+            world.clock.advance(LIFETIME - 1);
+            world.snapshots.expire(world.db.now());
+            let sequence = renewed(&opened.name).unwrap().snapshot.sequence();
+            assert_eq!(sequence, opened.snapshot.sequence());
+        }
+        assert!(renewed(&others).is_err());
+        assert!(!world.snapshots.close(&opened.name, 1));
+        world.clock.advance(LIFETIME);
+        assert_eq!(renewed(&opened.name).unwrap_err().code, "SNAPSHOTEXPIRED");
+    }
+
+    #[test]
+    fn namespaces_do_not_prevent_the_administrator_from_opening_some() {
+        let world = World::new();
+        let open = |owner| {
+            let opened = world.snapshots.open(&world.db, owner);
+            opened.map(|opened| opened.name)
+        };
+        for namespace in 1..=4 {
+            (0..MAX_OPENED.0).for_each(|_| drop(open(namespace).unwrap()));
+        }
+        assert_eq!(open(5).unwrap_err().code, "TOO_MANY");
+        (0..MAX_OPENED.0).for_each(|_| drop(open(ADMIN).unwrap()));
+        assert_eq!(open(ADMIN).unwrap_err().code, "TOO_MANY");
     }
 }

@@ -1,12 +1,13 @@
-"""Native collections: writes, definitions, queries and their continuation, isolation, kills."""
+"""Native collections: writes, definitions, queries, copies and their parts, isolation, kills."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 import redis
@@ -19,8 +20,10 @@ from rillbase_native import (
     QueryError,
     Value,
     candidate_rows,
+    document_versions,
     encode_write,
     id_key,
+    write_partition,
 )
 from tests.own_storage_node import OwnStorageNode, token_of
 from tests.waiting import wait_until
@@ -576,3 +579,186 @@ def test_acknowledged_writes_survive_kills_and_transactions_are_whole(
                 assert read(client, "marks", f"{mover._number}-{number}") is not None
         counts = execute(client, "RB.COL.INFO", "marks")
         assert counts[b"documents"] >= acknowledged()
+
+
+def versions(client: redis.Redis, name: str, *words: object) -> list[tuple[int, int, Any]]:
+    """Return versions, transactions and bodies."""
+    rows, count = execute(client, "RB.COL.VERSIONS", name, 1, *words)
+    read = document_versions(rows)
+    assert count == len(read)
+    return [(number, xid, body and plain(body)) for number, xid, body in read]
+
+
+def test_versions_include_those_of_deleted_documents(client: redis.Redis, goods: str) -> None:
+    write(client, goods, insert(_id="a"), insert(_id="b"))
+    write(client, goods, update("a", set={"n": 1}), Operation.delete(value("b")))
+    keys = [id_key(value(document_id)) for document_id in ("b", "absent", "a", "b")]
+    snapshot, sequence = execute(client, "RB.SNAPSHOT.OPEN", "SEQUENCE")
+    deleted, absent, present, again = versions(client, goods, *keys)
+    assert (deleted[0], deleted[2]) == (2, None)
+    assert absent == (0, 0, None)
+    assert (present[0], present[2]) == (2, {"_id": "a", "n": 1})
+    assert again == deleted
+    assert 0 < present[1] == deleted[1] <= sequence, "one batch has one first sequence"
+
+    write(client, goods, update("a", set={"n": 2}), insert(_id="b"))
+    later = versions(client, goods, *keys)
+    assert [number for number, _, _ in later] == [3, 0, 3, 3]
+    assert later[0][1] > sequence
+    assert versions(client, goods, "AT", snapshot, *keys) == [deleted, absent, present, deleted]
+    with pytest.raises(redis.ResponseError, match=r"^STALE"):
+        execute(client, "RB.COL.VERSIONS", goods, 2, *keys)
+
+
+def test_large_versions_need_several_replies(client: redis.Redis, goods: str) -> None:
+    for document_id in range(3):
+        write(client, goods, insert(_id=document_id, text="x" * (5 * MIB)))
+    keys = [id_key(value(document_id)) for document_id in range(3)]
+    rows, count = execute(client, "RB.COL.VERSIONS", goods, 1, *keys)
+    assert (count, [number for number, _, _ in document_versions(rows)]) == (2, [1, 1])
+
+
+#: Microseconds from 1970 to 2000.
+EPOCH_2000_US = 946_684_800_000_000
+
+
+def copied_rows(rows: bytes, collection: UUID) -> Iterator[tuple[bytes, int, int, int, Any]]:
+    """Yield key, version, times in milliseconds and body of the rows of a binary copy."""
+    at = 0
+
+    def take(length: int) -> bytes:
+        nonlocal at
+        at += length
+        assert at <= len(rows)
+        return rows[at - length : at]
+
+    while at < len(rows):
+        assert take(2) == b"\0\6"
+        cells = [take(int.from_bytes(take(4))) for _ in range(6)]
+        assert cells[0] == collection.bytes
+        version, created, updated = (int.from_bytes(cell, signed=True) for cell in cells[2:5])
+        times = [(us + EPOCH_2000_US) // 1000 for us in (created, updated)]
+        yield cells[1], version, times[0], times[1], plain(cells[5])
+
+
+def copy_part(admin: redis.Redis, collection: object, *options: object) -> dict[str, Any]:
+    reply = execute(admin, "RB.COL.COPY", "collections", str(collection), *options)
+    assert list(reply) == [b"snapshot", b"sequence", b"rows", b"after"]
+    return {key.decode(): part for key, part in reply.items()}
+
+
+@pytest.fixture(scope="module")
+def admin(shared_node: OwnStorageNode) -> redis.Redis:
+    return shared_node.client(**BINARY)
+
+
+@pytest.fixture
+def collection(client: redis.Redis) -> UUID:
+    """An empty collection, named as servers name them."""
+    collection = uuid4()
+    execute(client, "RB.COL.DEFINE", str(collection), definition(1, BY_PRICE))
+    return collection
+
+
+def test_the_parts_of_a_copy_are_the_documents_of_one_snapshot(
+    client: redis.Redis, admin: redis.Redis, collection: UUID
+) -> None:
+    name = str(collection)
+    write(client, name, *[insert(_id=n, price=n, text="x" * 100) for n in range(300)])
+    write(client, name, *[update(n, inc={"price": 1}) for n in range(0, 300, 3)])
+    write(client, name, *[Operation.delete(value(n)) for n in range(0, 300, 5)])
+    shown = {
+        row[0]: (*row[1:4], plain(row[4]))
+        for row in candidate_rows(query(client, name, {}, [], "COUNT", 1000)["rows"])
+    }
+    assert len(shown) == 240
+
+    snapshot, sequence = execute(admin, "RB.SNAPSHOT.OPEN", "SEQUENCE")
+    copied: list[tuple[bytes, tuple[int, int, int, Any]]] = []
+    parts = 0
+    for partition in range(2):
+        options: tuple[object, ...] = ()
+        keys: list[bytes] = []
+        while True:
+            at = ("AT", snapshot, *options, "BYTES", 2_000)
+            # The spellings of the name alternate.
+            spelling = name if parts % 2 else collection.hex
+            part = copy_part(admin, spelling, partition, 2, *at)
+            parts += 1
+            assert (part["snapshot"], part["sequence"]) == (snapshot, sequence)
+            assert len(part["rows"]) < 2_300
+            rows = [(key, rest) for key, *rest in copied_rows(part["rows"], collection)]
+            keys += [key for key, _ in rows]
+            copied += [(key, tuple(rest)) for key, rest in rows]  # type: ignore[misc]
+            write(client, name, insert(_id=1_000 + parts), Operation.delete(value(parts * 5 + 1)))
+            write(client, name, update(299, inc={"price": 1}))
+            if part["after"] is None:
+                break
+            options = ("AFTER", part["after"])
+        assert keys == sorted(keys)
+        assert {write_partition(key, 2) for key in keys} == {partition}
+
+    assert parts > 20
+    assert len(copied) == len(shown)
+    assert dict(copied) == shown
+    assert execute(admin, "RB.SNAPSHOT.CLOSE", snapshot) == 1
+    with pytest.raises(redis.ResponseError, match=r"^SNAPSHOTEXPIRED"):
+        copy_part(admin, name, 0, 2, "AT", snapshot)
+
+
+def test_one_snapshot_is_used_for_several_collections(
+    client: redis.Redis, admin: redis.Redis, collection: UUID
+) -> None:
+    missing = uuid4()
+    first = copy_part(admin, missing, 0, 1)
+    assert (first["rows"], first["after"]) == (b"", None)
+    write(client, str(collection), insert(_id="a"))
+    second = copy_part(admin, collection, 0, 1, "AT", first["snapshot"])
+    assert second == first, "the document was written later"
+    third = copy_part(admin, collection, 0, 1)
+    [row] = copied_rows(third["rows"], collection)
+    assert (row[1], row[4]) == (1, {"_id": "a"})
+    assert third["sequence"] > first["sequence"]
+    execute(client, "RB.COL.DROP", str(collection))
+    dropped = copy_part(admin, collection, 0, 1, "AT", third["snapshot"])
+    assert dropped == third | {"rows": b""}
+    reply = execute(admin, "RB.COL.COPY", "no-namespace", str(collection), 0, 1)
+    assert (reply[b"rows"], reply[b"after"]) == (b"", None)
+    for part in (first, third):
+        assert execute(client, "RB.SNAPSHOT.CLOSE", part["snapshot"]) == 0
+        assert execute(admin, "RB.SNAPSHOT.CLOSE", part["snapshot"]) == 1
+
+
+def test_a_part_of_a_copy_examines_a_bounded_number_of_documents(
+    client: redis.Redis, admin: redis.Redis, collection: UUID
+) -> None:
+    for start in range(0, 12_000, 2_000):
+        documents = range(start, start + 2_000)
+        write(client, str(collection), *[insert(_id=n) for n in documents])
+        write(client, str(collection), *[Operation.delete(value(n)) for n in documents])
+    part = copy_part(admin, collection, 0, 1)
+    parts = [part]
+    while part["after"] is not None:
+        part = copy_part(admin, collection, 0, 1, "AT", part["snapshot"], "AFTER", part["after"])
+        parts.append(part)
+    assert len(parts) >= 2
+    assert {part["rows"] for part in parts} == {b""}
+
+
+def test_only_the_administrator_copies_at_its_own_snapshots(
+    client: redis.Redis, admin: redis.Redis, collection: UUID
+) -> None:
+    with pytest.raises(redis.NoPermissionError, match="only the admin may do this"):
+        copy_part(client, collection, 0, 1)
+    theirs = execute(client, "RB.SNAPSHOT.OPEN")
+    with pytest.raises(redis.ResponseError, match=r"^SNAPSHOTEXPIRED"):
+        copy_part(admin, collection, 0, 1, "AT", theirs)
+    assert execute(admin, "RB.SNAPSHOT.CLOSE", theirs) == 0
+    own = execute(admin, "RB.SNAPSHOT.OPEN")
+    with pytest.raises(redis.ResponseError, match=r"^SNAPSHOTEXPIRED"):
+        execute(client, "RB.COL.INFO", str(collection), "AT", own)
+    with pytest.raises(redis.ResponseError, match="whose name is a UUID"):
+        copy_part(admin, "goods", 0, 1)
+    for words in ((1, 1), (0, 0), (-1, 2), (0, 70_000), (0, 1, "AFTER"), (0, 1, "X", 1)):
+        with pytest.raises(redis.ResponseError):
+            copy_part(admin, collection, *words)

@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "storage-node.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: Ends the connection, or the node: shown by no example.
 #: They end the session, or take bytes instead of text.
-WITHOUT_EXAMPLE = {"QUIT", "SHUTDOWN", "RB.COL.GET", "RB.COL.WRITE"}
+WITHOUT_EXAMPLE = {"QUIT", "SHUTDOWN", "RB.COL.GET", "RB.COL.VERSIONS", "RB.COL.WRITE"}
 
 
 class Session:

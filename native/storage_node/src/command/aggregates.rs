@@ -386,11 +386,19 @@ pub(super) fn unwatch(
 pub(super) fn open_snapshot(
     node: &NodeCore,
     session: &mut CommandSession,
-    _: Words<'_>,
+    mut words: Words<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let moment = node.snapshots.open(&node.db, session.namespace()?.number)?;
-    reply.text(&moment.name);
+    let with_sequence = words.take("SEQUENCE");
+    words.end()?;
+    let opened = node.snapshots.open(&node.db, session.snapshot_owner()?)?;
+    if with_sequence {
+        reply.array(2);
+    }
+    reply.text(&opened.name);
+    if with_sequence {
+        reply.integer(opened.snapshot.sequence());
+    }
     Ok(CommandStep::Done)
 }
 
@@ -402,7 +410,7 @@ pub(super) fn close_snapshot(
 ) -> Result<CommandStep> {
     let was_open = node
         .snapshots
-        .close(words.text()?, session.namespace()?.number);
+        .close(words.text()?, session.snapshot_owner()?);
     reply.integer(u64::from(was_open));
     Ok(CommandStep::Done)
 }

@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 use rillbase_collections::{
     Candidate, CandidatePosition, CandidateRequest, CandidateScan, CollectionClaim,
-    CollectionWrite, IndexBuild, NativeDefinition, PlanOrder, ScanPlan, WrittenCollection,
-    WrittenResult,
+    CollectionWrite, DocumentRecord, IndexBuild, NativeDefinition, PlanOrder, ScanPlan,
+    WrittenCollection, WrittenResult,
 };
 use rillbase_documents::plan::WriteRequest;
 use rillbase_documents::row_format::put_row;
+use rillbase_documents::version_format::{DocumentVersion, put_version};
 use rillbase_documents::write_format::encode_result;
 use rillbase_engine::DbSnapshot;
 use rillbase_query::bson::{Document, ValueRef};
@@ -42,8 +43,8 @@ const BUILD_COUNT: usize = 1_000;
 /// The longest key of a claim.
 const MAX_CLAIM_KEY: usize = 64;
 /// A reply ends after this time, or after this many candidates: the next request continues.
-const MAX_TIME: Duration = Duration::from_millis(20);
-const MAX_EXAMINED: usize = 10_000;
+pub(super) const MAX_TIME: Duration = Duration::from_millis(20);
+pub(super) const MAX_EXAMINED: usize = 10_000;
 
 pub(super) fn define(
     node: &NodeCore,
@@ -214,30 +215,58 @@ pub(super) fn build(
 pub(super) fn get(
     node: &NodeCore,
     session: &mut CommandSession,
-    mut words: Words<'_>,
+    words: Words<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let number = session.namespace()?.collection(words.text()?)?;
-    node.collections.check_version(number, words.number()?)?;
-    let snapshot = match at(node, session, &mut words)? {
-        Some(named) => QuerySnapshot::Named(named),
-        None => QuerySnapshot::Own(node.db.snapshot()),
-    };
-    let (mut rows, mut count) = (Vec::new(), 0);
-    while !words.is_empty() && rows.len() < REPLY_BYTES {
-        let key = words.next()?;
-        count += 1;
-        if let Some(document) = node
-            .collections
-            .get(number, key, Some(snapshot.snapshot()))?
-        {
+    lookup(node, session, words, reply, |rows, key, document| {
+        if let Some(document) = document.filter(|document| !document.head.is_tombstone) {
             let candidate = Candidate {
                 key: key.to_vec(),
                 entry: None,
                 document,
             };
-            put_row(&mut rows, &candidate.row());
+            put_row(rows, &candidate.row());
         }
+    })
+}
+
+pub(super) fn versions(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    lookup(node, session, words, reply, |rows, _, document| {
+        let version = document.as_ref().map(|document| DocumentVersion {
+            number: document.head.version,
+            xid: document.batch,
+            body: (!document.head.is_tombstone).then_some(&document.body),
+        });
+        put_version(rows, &version.unwrap_or_default());
+    })
+}
+
+/// Reads documents and tombstones by their keys; `put` appends what is stored under a key.
+fn lookup(
+    node: &NodeCore,
+    session: &CommandSession,
+    mut words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+    put: impl Fn(&mut Vec<u8>, &[u8], Option<DocumentRecord>),
+) -> Result<CommandStep> {
+    let number = session.namespace()?.collection(words.text()?)?;
+    node.collections.check_version(number, words.number()?)?;
+    let read_at = match at(node, session, &mut words)? {
+        Some(named) => QuerySnapshot::Named(named),
+        None => QuerySnapshot::Own(node.db.snapshot()),
+    };
+    let snapshot = Some(read_at.snapshot());
+    let (mut rows, mut count) = (Vec::new(), 0);
+    while !words.is_empty() && rows.len() < REPLY_BYTES {
+        let key = words.next()?;
+        count += 1;
+        let document = node.collections.get_or_tombstone(number, key, snapshot)?;
+        put(&mut rows, key, document);
     }
     // The caller requests the remaining keys again.
     reply.array(2);

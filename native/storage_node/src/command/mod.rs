@@ -8,7 +8,7 @@
 //! - `publish.rs` — RB.PUB, RB.SUB and their replies; `follow.rs` — commands on existing
 //!   subscriptions.
 //! - `aggregates.rs`, `transactions.rs` — RB.AGG, RB.SNAPSHOT, RB.TX.
-//! - `collections.rs` — RB.COL.
+//! - `collections.rs`, `copies.rs` — RB.COL.
 //! - `listings.rs` — listing topics; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
 #![allow(
     clippy::unnecessary_wraps,
@@ -19,6 +19,7 @@ mod about;
 mod aggregates;
 mod collections;
 mod connection;
+mod copies;
 mod follow;
 mod listings;
 mod namespaces;

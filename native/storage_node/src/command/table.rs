@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    CommandStep, about, aggregates, collections, connection, follow, listings, namespaces, publish,
-    topics, transactions, upkeep, values,
+    CommandStep, about, aggregates, collections, connection, copies, follow, listings, namespaces,
+    publish, topics, transactions, upkeep, values,
 };
 use crate::group::CommandWrite;
 use crate::node::NodeCore;
@@ -117,8 +117,8 @@ commands! {
     "RB.AGG.QUERY" (2, 2) Tenant Ask(aggregates::query) "aggregate query" "Return rows of an aggregate."
     "RB.AGG.WATCH" (2, 4) Tenant Ask(aggregates::watch) "aggregate query [FROM position]" "Return rows of an aggregate, then push those that change."
     "RB.AGG.UNWATCH" (1, 1) Tenant Now(aggregates::unwatch) "watch" "Stop notifications."
-    "RB.SNAPSHOT.OPEN" (0, 0) Tenant Now(aggregates::open_snapshot) "" "Open a snapshot for a minute."
-    "RB.SNAPSHOT.CLOSE" (1, 1) Tenant Now(aggregates::close_snapshot) "snapshot" "Close a snapshot."
+    "RB.SNAPSHOT.OPEN" (0, 1) Known Now(aggregates::open_snapshot) "[SEQUENCE]" "Open a snapshot for a minute."
+    "RB.SNAPSHOT.CLOSE" (1, 1) Known Now(aggregates::close_snapshot) "snapshot" "Close a snapshot."
     "RB.TX.BEGIN" (0, 1) Tenant Now(transactions::begin) "[READONLY]" "Begin a transaction."
     "RB.TX.GET" (2, 2) Tenant Now(transactions::get) "transaction key" "Return a value as the transaction sees it."
     "RB.TX.SET" (3, 3) Tenant Now(transactions::set) "transaction key value" "Store a value when the transaction commits."
@@ -132,8 +132,10 @@ commands! {
     "RB.COL.INFO" (1, 3) Tenant Now(collections::info) "collection [AT snapshot]" "Describe a collection."
     "RB.COL.WRITE" (3, MANY) Tenant Write(collections::write) "[CLAIM key request-hash state] request collection version [collection version …]" "Change documents, and return the result."
     "RB.COL.GET" (3, MANY) Tenant Now(collections::get) "collection version [AT snapshot] key [key …]" "Return the documents with these keys."
+    "RB.COL.VERSIONS" (3, MANY) Tenant Now(collections::versions) "collection version [AT snapshot] key [key …]" "Return the documents with these keys, with their versions and those of deleted ones."
     "RB.COL.QUERY" (4, MANY) Tenant Ask(collections::query) "collection version filter sort [NOW milliseconds] [DOCUMENTS number] [UNORDERED] [PLAN plan] [AFTER entry key] [COUNT number] [BYTES number] [AT snapshot]" "Return documents that match a filter, in the order of a plan."
     "RB.COL.BUILD" (3, 7) Tenant Now(collections::build) "collection version index [AFTER key] [COUNT number]" "Add the entries of an index for the next documents."
+    "RB.COL.COPY" (4, 10) Admin Ask(copies::copy) "namespace collection partition partitions [AT snapshot] [AFTER key] [BYTES number]" "Return the next documents of a partition for a rebuild of live queries."
     "RB.CHECKPOINT" (1, 1) Admin Now(upkeep::checkpoint) "name" "Copy the database to checkpoints/name, using hard links."
     "RB.VERIFY" (0, 0) Admin Now(upkeep::verify) "" "Read and check all tables."
     "SHUTDOWN" (0, 1) Admin Now(upkeep::shutdown) "" "Make all writes durable and stop the node."
