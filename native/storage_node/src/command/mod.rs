@@ -9,6 +9,7 @@
 //!   subscriptions.
 //! - `aggregates.rs`, `transactions.rs` — RB.AGG, RB.SNAPSHOT, RB.TX.
 //! - `collections.rs` — RB.COL.
+//! - `feed.rs` — RB.FEED.
 //! - `listings.rs` — listing topics; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
 #![allow(
     clippy::unnecessary_wraps,
@@ -19,6 +20,7 @@ mod about;
 mod aggregates;
 mod collections;
 mod connection;
+mod feed;
 mod follow;
 mod listings;
 mod namespaces;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    CommandStep, about, aggregates, collections, connection, follow, listings, namespaces, publish,
-    topics, transactions, upkeep, values,
+    CommandStep, about, aggregates, collections, connection, feed, follow, listings, namespaces,
+    publish, topics, transactions, upkeep, values,
 };
 use crate::group::CommandWrite;
 use crate::node::NodeCore;
@@ -134,6 +134,8 @@ commands! {
     "RB.COL.GET" (3, MANY) Tenant Now(collections::get) "collection version [AT snapshot] key [key …]" "Return the documents with these keys."
     "RB.COL.QUERY" (4, MANY) Tenant Ask(collections::query) "collection version filter sort [NOW milliseconds] [DOCUMENTS number] [UNORDERED] [PLAN plan] [AFTER entry key] [COUNT number] [BYTES number] [AT snapshot]" "Return documents that match a filter, in the order of a plan."
     "RB.COL.BUILD" (3, 7) Tenant Now(collections::build) "collection version index [AFTER key] [COUNT number]" "Add the entries of an index for the next documents."
+    "RB.FEED.INFO" (0, 0) Admin Now(feed::info) "" "Return the run, the newest position, and the run before with its last position."
+    "RB.FEED.READ" (1, 7) Admin Ask(feed::read) "after [RELEASE position] [BYTES number] [BLOCK milliseconds]" "Return the changes of native collections after a position."
     "RB.CHECKPOINT" (1, 1) Admin Now(upkeep::checkpoint) "name" "Copy the database to checkpoints/name, using hard links."
     "RB.VERIFY" (0, 0) Admin Now(upkeep::verify) "" "Read and check all tables."
     "SHUTDOWN" (0, 1) Admin Now(upkeep::shutdown) "" "Make all writes durable and stop the node."
