@@ -40,6 +40,14 @@ pub(crate) fn document_key(collection: u64, document: &[u8]) -> Vec<u8> {
     [&prefix(collection, DOCUMENTS), document].concat()
 }
 
+/// The collection and the document's key, if the key is that of a document.
+pub(crate) fn split_document_key(key: &[u8]) -> Option<(u64, &[u8])> {
+    let (collection, rest) = key.split_first_chunk()?;
+    let (index, document) = rest.split_first_chunk()?;
+    let is_document = u32::from_be_bytes(*index) == DOCUMENTS;
+    is_document.then(|| (u64::from_be_bytes(*collection), document))
+}
+
 /// The kinds of entries of an index that is read in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryForm {

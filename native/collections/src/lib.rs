@@ -10,6 +10,7 @@
 //!   engine's groups, which share one sync.
 //! - `claim.rs` — what a server records with a write, so that it is executed once.
 //! - `decision.rs` — reads the rows of a group, decides its writes, and makes its batch.
+//! - `feed.rs` — the changes of documents, read from the log.
 //! - `index_build.rs` — the entries of an index for documents that were written before it.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
 //! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and
@@ -32,6 +33,7 @@ mod declaration;
 mod definition;
 mod document_scan;
 mod error;
+mod feed;
 mod format;
 mod index_build;
 mod plan;
@@ -43,6 +45,7 @@ pub use claim::{ClaimRecord, ClaimedResult, CollectionClaim};
 pub use definition::{NativeDefinition, NativeIndex};
 pub use document_scan::DocumentScan;
 pub use error::{Error, Result};
+pub use feed::{CollectionFeed, LoggedDocument, LoggedTransaction};
 pub use format::DocumentHead;
 pub use index_build::{BuiltPart, IndexBuild};
 pub use plan::{CandidateRequest, PlanOrder, ScanPlan};

@@ -12,6 +12,7 @@ use rillbase_engine::{
 use crate::counters::{Greatest, PairSum, decode_pair};
 use crate::definition::{MAX_COLLECTION, NativeDefinition};
 use crate::error::{Error, Result};
+use crate::feed::WrittenGroups;
 use crate::format::prefix;
 
 /// Collections and claims share this many commit queues.
@@ -64,6 +65,7 @@ pub struct Collections {
     pub(crate) claims: Keyspace,
     installed: RwLock<HashMap<u64, Arc<InstalledCollection>>>,
     queues: Box<[Mutex<()>]>,
+    pub(crate) written: Arc<WrittenGroups>,
 }
 
 impl Collections {
@@ -117,6 +119,7 @@ impl Collections {
             db: Arc::clone(db),
             installed: RwLock::new(installed),
             queues: (0..QUEUES).map(|_| Mutex::default()).collect(),
+            written: Arc::default(),
         })
     }
 
@@ -206,6 +209,15 @@ impl Collections {
         self.db.write(batch, Durability::Sync)?;
         self.installed.write().remove(&collection);
         Ok(())
+    }
+
+    /// Lets the log drop all changes if there are no collections.
+    pub fn release_unused(&self) {
+        // While it is locked, no collection is added, so nothing is written to one.
+        let installed = self.installed.read();
+        if installed.is_empty() {
+            self.db.release_changes();
+        }
     }
 
     /// The size of a collection.

@@ -15,6 +15,7 @@ use rillbase_engine::{GroupResults, GroupTicket, GroupWrite, WriteBatch, WriteGr
 
 use crate::claim::{ClaimedResult, CollectionClaim};
 use crate::error::{Error, Result};
+use crate::feed::WrittenGroups;
 use crate::store::Collections;
 
 /// A collection of a write.
@@ -80,6 +81,7 @@ struct CollectionGroup {
 pub struct StagedCollectionWrites<'a> {
     groups: Vec<CollectionGroup>,
     count: usize,
+    written: &'a WrittenGroups,
     _queues: Vec<MutexGuard<'a, ()>>,
 }
 
@@ -96,8 +98,10 @@ impl GroupWrite for StagedCollectionWrites<'_> {
     fn complete(self, results: &mut GroupResults) -> Vec<WriteOutcome> {
         let mut outcomes: Vec<WriteOutcome> = Vec::new();
         outcomes.resize_with(self.count, || Err(Error::NoCollection));
+        let mut has_written = false;
         for own in self.groups {
             let written = own.ticket.map(|ticket| results.take(ticket));
+            has_written |= matches!(written, Some(Ok(_)));
             let failure = written.and_then(std::result::Result::err);
             for (position, outcome) in own.positions.into_iter().zip(own.outcomes) {
                 let slot = outcomes.get_mut(position);
@@ -109,6 +113,9 @@ impl GroupWrite for StagedCollectionWrites<'_> {
                     };
                 }
             }
+        }
+        if has_written {
+            self.written.add();
         }
         outcomes
     }
@@ -124,6 +131,7 @@ impl Collections {
         StagedCollectionWrites {
             groups: groups.map(|writes| self.group(writes)).collect(),
             count,
+            written: &self.written,
             _queues: queues,
         }
     }

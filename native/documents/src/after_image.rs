@@ -25,6 +25,68 @@ pub struct ImageTransaction<'t> {
     pub rules_versions: &'t [i64],
 }
 
+/// What an image contains.
+#[derive(Debug, Clone, Copy)]
+pub struct ImageFields<'d> {
+    /// The transaction.
+    pub xid: u64,
+    /// The tenant of the document.
+    pub tenant: [u8; 16],
+    /// Its collection.
+    pub collection: [u8; 16],
+    /// The version after the write.
+    pub version: i64,
+    /// The version of the access rules that the transaction read.
+    pub rules_version: i64,
+    /// When the document came into being.
+    pub created_ms: i64,
+    /// When it was written.
+    pub updated_ms: i64,
+    /// The document's key.
+    pub key: &'d [u8],
+    /// The key's hash, by which documents are assigned to write partitions.
+    pub key_hash: i32,
+    /// Whether it was deleted.
+    pub is_deletion: bool,
+    /// The document, or what a deletion leaves of it.
+    pub content: &'d [u8],
+}
+
+impl ImageFields<'_> {
+    /// The size of the image.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        HEAD_BYTES + self.key.len() + self.content.len()
+    }
+
+    /// Appends both arguments: the key's hash and the image.
+    fn put(&self, out: &mut Vec<u8>) {
+        bulk_string(out, self.key_hash.to_string().as_bytes());
+        length(out, self.size());
+        let kind = if self.is_deletion { DELETE } else { PUT };
+        out.extend_from_slice(&[FORMAT, kind]);
+        out.extend_from_slice(&self.xid.to_be_bytes());
+        out.extend_from_slice(&self.tenant);
+        out.extend_from_slice(&self.collection);
+        for number in [
+            self.version,
+            self.rules_version,
+            self.created_ms,
+            self.updated_ms.saturating_mul(1000),
+        ] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        // Keys have at most a kilobyte and documents 16 MiB.
+        let key_length = u16::try_from(self.key.len()).unwrap_or(u16::MAX);
+        let content_length = u32::try_from(self.content.len()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&key_length.to_be_bytes());
+        out.extend_from_slice(&content_length.to_be_bytes());
+        out.extend_from_slice(self.key);
+        out.extend_from_slice(self.content);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
 /// Images that are appended together.
 #[derive(Debug, Default)]
 pub struct Parcel {
@@ -32,6 +94,21 @@ pub struct Parcel {
     pub images: usize,
     /// Two arguments for each.
     pub arguments: Vec<u8>,
+}
+
+impl Parcel {
+    /// Adds an image.
+    pub fn add(&mut self, image: &ImageFields<'_>) {
+        image.put(&mut self.arguments);
+        self.images += 1;
+    }
+
+    /// Whether the limits allow no further image of this size.
+    #[must_use]
+    pub fn is_full(&self, size: usize, limits: ParcelLimits) -> bool {
+        let filled = self.arguments.len().saturating_add(size);
+        self.images > 0 && (self.images >= limits.images || filled > limits.bytes)
+    }
 }
 
 /// The limits of a parcel.
@@ -55,26 +132,23 @@ pub fn parcels(
     let collections = changes.collections.iter().zip(&changes.documents);
     for ((collection, documents), rules) in collections.zip(transaction.rules_versions) {
         for changed in documents {
-            let filled = parcel.arguments.len().saturating_add(size(changed));
-            let is_full =
-                |limits: ParcelLimits| parcel.images >= limits.images || filled > limits.bytes;
-            if parcel.images > 0 && limits.is_some_and(is_full) {
+            let image = ImageFields {
+                xid: transaction.xid,
+                tenant: transaction.tenant,
+                collection: *collection,
+                version: changed.version,
+                rules_version: *rules,
+                created_ms: changes.created_ms(changed),
+                updated_ms: changes.now_ms,
+                key: &changed.key,
+                key_hash: changed.key_hash,
+                is_deletion: changed.body.is_none(),
+                content: content(changed),
+            };
+            if limits.is_some_and(|limits| parcel.is_full(image.size(), limits)) {
                 full.push(std::mem::take(&mut parcel));
             }
-            let out = &mut parcel.arguments;
-            bulk_string(out, changed.key_hash.to_string().as_bytes());
-            length(out, size(changed));
-            head(out, transaction, collection, changed);
-            for number in [
-                changed.version,
-                *rules,
-                changes.created_ms(changed),
-                changes.now_ms.saturating_mul(1000),
-            ] {
-                out.extend_from_slice(&number.to_be_bytes());
-            }
-            contents(out, changed);
-            parcel.images += 1;
+            parcel.add(&image);
         }
     }
     if parcel.images > 0 {
@@ -90,10 +164,6 @@ fn content(changed: &ChangedDocument) -> &[u8] {
     }
 }
 
-fn size(changed: &ChangedDocument) -> usize {
-    HEAD_BYTES + changed.key.len() + content(changed).len()
-}
-
 fn length(out: &mut Vec<u8>, length: usize) {
     // Writing to a vector cannot fail.
     let _ = write!(out, "${length}\r\n");
@@ -102,31 +172,5 @@ fn length(out: &mut Vec<u8>, length: usize) {
 fn bulk_string(out: &mut Vec<u8>, text: &[u8]) {
     length(out, text.len());
     out.extend_from_slice(text);
-    out.extend_from_slice(b"\r\n");
-}
-
-fn head(
-    out: &mut Vec<u8>,
-    transaction: ImageTransaction<'_>,
-    collection: &[u8; 16],
-    changed: &ChangedDocument,
-) {
-    let kind = if changed.body.is_some() { PUT } else { DELETE };
-    out.extend_from_slice(&[FORMAT, kind]);
-    out.extend_from_slice(&transaction.xid.to_be_bytes());
-    out.extend_from_slice(&transaction.tenant);
-    out.extend_from_slice(collection);
-}
-
-/// Lengths, key and content, to the end of the bulk string.
-fn contents(out: &mut Vec<u8>, changed: &ChangedDocument) {
-    let content = content(changed);
-    // Keys have at most a kilobyte and documents 16 MiB.
-    let key_length = u16::try_from(changed.key.len()).unwrap_or(u16::MAX);
-    let content_length = u32::try_from(content.len()).unwrap_or(u32::MAX);
-    out.extend_from_slice(&key_length.to_be_bytes());
-    out.extend_from_slice(&content_length.to_be_bytes());
-    out.extend_from_slice(&changed.key);
-    out.extend_from_slice(content);
     out.extend_from_slice(b"\r\n");
 }

@@ -10,7 +10,7 @@
 //! Values are words separated by spaces. Numbers are never reused, so any remains of a dropped
 //! topic belong to none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,6 +85,24 @@ impl Namespace {
     }
 }
 
+/// What identifies a collection outside the node: servers name namespaces by their tenants' UUIDs,
+/// and collections by their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CollectionIdentity {
+    pub(crate) tenant: [u8; 16],
+    pub(crate) collection: [u8; 16],
+}
+
+impl CollectionIdentity {
+    /// `None` if one of the names is not a UUID.
+    fn of(namespace: &str, collection: &str) -> Option<Self> {
+        Some(Self {
+            tenant: parse_uuid(namespace)?,
+            collection: parse_uuid(collection)?,
+        })
+    }
+}
+
 /// All namespaces.
 #[derive(Debug)]
 pub(crate) struct NamespaceCatalog {
@@ -93,6 +111,8 @@ pub(crate) struct NamespaceCatalog {
     /// The next number; locked during any change.
     next: Mutex<u64>,
     namespaces: RwLock<BTreeMap<String, Arc<Namespace>>>,
+    /// By the collection's number.
+    identities: RwLock<HashMap<u64, CollectionIdentity>>,
 }
 
 impl NamespaceCatalog {
@@ -103,13 +123,18 @@ impl NamespaceCatalog {
             None => 1,
         };
         let mut namespaces = BTreeMap::new();
+        let mut identities = HashMap::new();
         let mut scan = db.scan_prefix(&keyspace, b"n/", None)?;
         scan.first()?;
         while scan.is_valid() {
             let name = text(scan.key().get(2..).unwrap_or_default())?;
             let namespace = read_namespace(name, text(scan.value())?).ok_or_else(malformed)?;
             *namespace.topics.write() = read_topics(db, &keyspace, namespace.number)?;
-            *namespace.collections.write() = read_collections(db, &keyspace, namespace.number)?;
+            let collections = read_collections(db, &keyspace, namespace.number)?;
+            identities.extend(collections.iter().filter_map(|(collection, number)| {
+                Some((*number, CollectionIdentity::of(name, collection)?))
+            }));
+            *namespace.collections.write() = collections;
             namespaces.insert(name.to_owned(), Arc::new(namespace));
             scan.advance()?;
         }
@@ -118,6 +143,7 @@ impl NamespaceCatalog {
             keyspace,
             next: Mutex::new(next),
             namespaces: RwLock::new(namespaces),
+            identities: RwLock::new(identities),
         })
     }
 
@@ -202,6 +228,11 @@ impl NamespaceCatalog {
         }
         self.db.write(batch, Durability::Sync)?;
         self.namespaces.write().remove(name);
+        let mut identities = self.identities.write();
+        for number in namespace.collections.read().values() {
+            identities.remove(number);
+        }
+        drop(identities);
         namespace.revoke();
         Ok(namespace)
     }
@@ -304,9 +335,17 @@ impl NamespaceCatalog {
         batch.put(&self.keyspace, &key, number.to_string().as_bytes());
         self.db.write(batch, Durability::Sync)?;
         *next += 1;
+        if let Some(identity) = CollectionIdentity::of(&namespace.name, name) {
+            self.identities.write().insert(number, identity);
+        }
         let mut collections = namespace.collections.write();
         collections.insert(name.to_owned(), number);
         Ok(number)
+    }
+
+    /// The identity of a collection; `None` if it was dropped, or is not named by UUIDs.
+    pub(crate) fn identity(&self, collection: u64) -> Option<CollectionIdentity> {
+        self.identities.read().get(&collection).copied()
     }
 
     /// Removes a collection; the caller deletes its data.
@@ -315,9 +354,33 @@ impl NamespaceCatalog {
         let mut batch = WriteBatch::new();
         batch.delete(&self.keyspace, &collection_key(namespace.number, name));
         self.db.write(batch, Durability::Sync)?;
-        namespace.collections.write().remove(name);
+        if let Some(number) = namespace.collections.write().remove(name) {
+            self.identities.write().remove(&number);
+        }
         Ok(())
     }
+}
+
+/// A UUID, with or without hyphens.
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+    let has_hyphens = text.len() == 36;
+    let mut digits = Vec::with_capacity(32);
+    for (place, byte) in text.bytes().enumerate() {
+        if has_hyphens && HYPHENS.contains(&place) {
+            if byte != b'-' {
+                return None;
+            }
+        } else {
+            digits.push(u8::try_from(char::from(byte).to_digit(16)?).ok()?);
+        }
+    }
+    let bytes = digits.chunks(2).map(|pair| match pair {
+        [high, low] => high << 4 | low,
+        _ => 0,
+    });
+    let uuid = (digits.len() == 32).then(|| bytes.collect::<Vec<u8>>())?;
+    uuid.try_into().ok()
 }
 
 fn namespace_key(name: &str) -> Vec<u8> {
@@ -418,4 +481,30 @@ fn malformed() -> CommandRefusal {
 
 fn exists(text: &'static str) -> CommandRefusal {
     CommandRefusal::new("EXISTS", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_uuid;
+
+    #[test]
+    fn uuids_have_hyphens_in_their_places_or_none() {
+        let bytes = [
+            0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab,
+            0xcd, 0xef,
+        ];
+        let shown = "01234567-89ab-cdef-0123-456789abcdef";
+        assert_eq!(parse_uuid(shown), Some(bytes));
+        assert_eq!(parse_uuid(&shown.replace('-', "")), Some(bytes));
+        for text in [
+            "",
+            "goods",
+            "0123456789ab-cdef-0123-4567-89abcdef",
+            "01234567-89ab-cdef-0123-456789abcde",
+            "0123456789abcdef0123456789abcdef0",
+            "0123456789abcdef0123456789abcdeg",
+        ] {
+            assert_eq!(parse_uuid(text), None, "{text}");
+        }
+    }
 }

@@ -16,6 +16,7 @@
 //! - `watches.rs` — queries whose changed rows are pushed.
 //! - `health.rs` — whether it can write.
 //! - `show.rs`, `copy_row.rs`, `refusal.rs` — replies and errors.
+//! - `run.rs` — names the time between an opening and a closing.
 //! - `node.rs` — all of it over one database; `embedded.rs` — the node without connections.
 #![allow(
     clippy::missing_errors_doc,
@@ -52,6 +53,7 @@ mod outbox;
 mod prometheus;
 mod refusal;
 pub mod resp;
+mod run;
 mod server;
 mod session;
 mod show;

@@ -5,6 +5,7 @@
 //!     [--metrics 127.0.0.1:6391] [--durability sync|buffered] [--threads N] [--clients 10000]
 //!     [--clients-per-address 4096] [--in-flight-mib 512]
 //!     [--cache-mib 64] [--memtables-mib 64] [--reserve-mib 32]
+//!     [--retained-log-mib 1024]
 //! ```
 //!
 //! The token authenticates the admin; it is passed in the environment, which other users cannot
@@ -82,6 +83,9 @@ fn options(asked: &mut NodeArguments) -> Result<NodeOptions, String> {
         .take::<u64>("reserve-mib")?
         .unwrap_or(RESERVE_MIB)
         .saturating_mul(1 << 20);
+    if let Some(mib) = asked.take::<u64>("retained-log-mib")? {
+        options.retained_log_bytes = mib.saturating_mul(1 << 20);
+    }
     options.threads = asked.take("threads")?.unwrap_or(options.threads);
     options.clients = asked.take("clients")?.unwrap_or(options.clients);
     options.clients_per_address = asked

@@ -4,11 +4,13 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rillbase_aggregates::Aggregates;
-use rillbase_collections::Collections;
-use rillbase_engine::{Db, Keyspace, KeyspaceOptions, Millis};
+use rillbase_collections::{CollectionFeed, Collections};
+use rillbase_engine::{Db, Keyspace, KeyspaceOptions, Millis, Sequence};
 use rillbase_pubsub::{DeliverySink, DualDb, StoreOptions, TopicStore, keyspace_options};
 
 use crate::acks::Acks;
@@ -20,6 +22,7 @@ use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::options::NodeOptions;
 use crate::refusal::Result;
+use crate::run::NodeRun;
 use crate::snapshots::NamedSnapshots;
 use crate::topic::TopicEntry;
 use crate::transactions::Transactions;
@@ -27,6 +30,10 @@ use crate::watches::QueryWatches;
 
 /// The format marker in a node's directory.
 const FORMAT: &[u8] = b"rillbase-node 1\n";
+/// The interval, in milliseconds, at which the log is released while there are no collections.
+const RELEASE_PERIOD: Millis = 1000;
+/// The interval between checks whether chores have ended.
+const CHORE_TICK: Duration = Duration::from_millis(5);
 
 /// A storage node.
 #[derive(Debug)]
@@ -36,6 +43,11 @@ pub struct NodeCore {
     pub(crate) store: DualDb,
     pub(crate) aggregates: Aggregates,
     pub(crate) collections: Collections,
+    /// The feed of the previous reply, which the next request usually continues.
+    pub(crate) feed: Mutex<Option<CollectionFeed>>,
+    pub(crate) run: NodeRun,
+    /// When the log is released again if there are no collections.
+    next_release: AtomicU64,
     pub(crate) snapshots: NamedSnapshots,
     pub(crate) answers: AnswerCache,
     pub(crate) transactions: Transactions,
@@ -124,12 +136,14 @@ impl NodeCore {
             cache_bytes: options.cache_bytes,
             memtables_bytes: options.memtables_bytes,
             reserve_bytes: options.reserve_bytes,
+            retained_log_bytes: options.retained_log_bytes,
             keyspaces: rillbase_aggregates::keyspaces(&lifetimes).into(),
             ..rillbase_engine::DbOptions::default()
         };
         prepare(&options.directory)?;
         let engine = Collections::options(engine);
         let db = Arc::new(Db::open(options.directory.join("db"), engine)?);
+        let run = NodeRun::begin(&db)?;
         let live = Arc::new(Live::default());
         let stored = StoreOptions {
             durability: options.durability,
@@ -145,6 +159,9 @@ impl NodeCore {
             aggregates: Aggregates::open(&db, options.durability, &lifetimes)
                 .map_err(crate::refusal::CommandRefusal::from)?,
             collections: Collections::open(&db).map_err(crate::refusal::CommandRefusal::from)?,
+            feed: Mutex::default(),
+            run,
+            next_release: AtomicU64::new(0),
             snapshots: NamedSnapshots::new(db.now()),
             answers: AnswerCache::default(),
             transactions: Transactions::new(db.now()),
@@ -164,13 +181,30 @@ impl NodeCore {
         })
     }
 
-    /// Makes all writes durable and marks the log as closed.
+    /// The node, once no chore of it is running; waits at most this long.
+    pub(crate) fn unshared(
+        mut node: Arc<Self>,
+        longest: Duration,
+    ) -> std::result::Result<Self, Arc<Self>> {
+        let until = Instant::now() + longest;
+        loop {
+            match Arc::try_unwrap(node) {
+                Err(shared) if Instant::now() < until => node = shared,
+                unwrapped => return unwrapped,
+            }
+            std::thread::sleep(CHORE_TICK);
+        }
+    }
+
+    /// Records the end of the run, makes all writes durable and marks the log as closed.
     pub fn close(self) -> std::result::Result<(), NodeFailure> {
         let Self {
             db,
             store,
             aggregates,
             collections,
+            feed,
+            run,
             snapshots,
             transactions,
             watches,
@@ -183,19 +217,28 @@ impl NodeCore {
             store,
             aggregates,
             collections,
+            feed,
             snapshots,
             transactions,
             watches,
         ));
         drop((catalog, acks, values));
         match Arc::try_unwrap(db) {
-            Ok(db) => Ok(db.close()?),
+            Ok(db) => {
+                run.end(&db);
+                Ok(db.close()?)
+            }
             Err(shared) => Ok(shared.sync()?),
         }
     }
 
     pub(crate) fn now(&self) -> Millis {
         self.db.now()
+    }
+
+    /// The sequence up to which writes are visible.
+    pub(crate) fn visible(&self) -> Sequence {
+        self.db.snapshot().sequence()
     }
 
     /// Whether it is stopping.
@@ -217,5 +260,11 @@ impl NodeCore {
         self.snapshots.expire(now);
         self.answers.expire(now);
         self.transactions.expire(now);
+        let due = self.next_release.load(Ordering::Relaxed);
+        if now >= due {
+            self.next_release
+                .store(now.saturating_add(RELEASE_PERIOD), Ordering::Relaxed);
+            self.collections.release_unused();
+        }
     }
 }

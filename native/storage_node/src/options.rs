@@ -21,6 +21,8 @@ pub struct NodeOptions {
     pub memtables_bytes: usize,
     /// Disk space that is reserved so that the node can start on a full disk.
     pub reserve_bytes: u64,
+    /// The size up to which the log is retained for the reader of changes of native collections.
+    pub retained_log_bytes: u64,
     /// The maximum number of connections.
     pub clients: usize,
     /// The maximum number of connections from one address, except from this machine.
@@ -53,6 +55,7 @@ impl NodeOptions {
             cache_bytes: 64 << 20,
             memtables_bytes: 64 << 20,
             reserve_bytes: 0,
+            retained_log_bytes: 1 << 30,
             clients: 10_000,
             clients_per_address: 4_096,
             in_flight_bytes: 512 << 20,

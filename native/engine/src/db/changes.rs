@@ -329,6 +329,12 @@ impl DbCore {
 }
 
 impl Db {
+    /// Lets the log drop everything that it has now: there is no reader of changes.
+    pub fn release_changes(&self) {
+        let end = self.core.wal.indexes().end;
+        self.core.retention.first.fetch_max(end, Ordering::AcqRel);
+    }
+
     /// The changes after a sequence. Fails with [`Error::ChangesTruncated`] if the log no longer
     /// has all of them.
     pub fn changes(&self, after: Sequence) -> Result<ChangeFeed> {

@@ -9,6 +9,7 @@
 //!   subscriptions.
 //! - `aggregates.rs`, `transactions.rs` — RB.AGG, RB.SNAPSHOT, RB.TX.
 //! - `collections.rs`, `copies.rs` — RB.COL.
+//! - `feed.rs` — RB.FEED.
 //! - `listings.rs` — listing topics; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
 #![allow(
     clippy::unnecessary_wraps,
@@ -20,6 +21,7 @@ mod aggregates;
 mod collections;
 mod connection;
 mod copies;
+mod feed;
 mod follow;
 mod listings;
 mod namespaces;

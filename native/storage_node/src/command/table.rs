@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    CommandStep, about, aggregates, collections, connection, copies, follow, listings, namespaces,
-    publish, topics, transactions, upkeep, values,
+    CommandStep, about, aggregates, collections, connection, copies, feed, follow, listings,
+    namespaces, publish, topics, transactions, upkeep, values,
 };
 use crate::group::CommandWrite;
 use crate::node::NodeCore;
@@ -136,6 +136,8 @@ commands! {
     "RB.COL.QUERY" (4, MANY) Tenant Ask(collections::query) "collection version filter sort [NOW milliseconds] [DOCUMENTS number] [UNORDERED] [PLAN plan] [AFTER entry key] [COUNT number] [BYTES number] [AT snapshot]" "Return documents that match a filter, in the order of a plan."
     "RB.COL.BUILD" (3, 7) Tenant Now(collections::build) "collection version index [AFTER key] [COUNT number]" "Add the entries of an index for the next documents."
     "RB.COL.COPY" (4, 10) Admin Ask(copies::copy) "namespace collection partition partitions [AT snapshot] [AFTER key] [BYTES number]" "Return the next documents of a partition for a rebuild of live queries."
+    "RB.FEED.INFO" (0, 0) Admin Now(feed::info) "" "Return the run, the newest position, and the run before with its last position."
+    "RB.FEED.READ" (1, 7) Admin Ask(feed::read) "after [RELEASE position] [BYTES number] [BLOCK milliseconds]" "Return the changes of native collections after a position."
     "RB.CHECKPOINT" (1, 1) Admin Now(upkeep::checkpoint) "name" "Copy the database to checkpoints/name, using hard links."
     "RB.VERIFY" (0, 0) Admin Now(upkeep::verify) "" "Read and check all tables."
     "SHUTDOWN" (0, 1) Admin Now(upkeep::shutdown) "" "Make all writes durable and stop the node."

@@ -37,6 +37,9 @@ const SWEEP_TICKS: u32 = 5;
 
 /// The interval at which watches are notified of changes.
 const WATCH_TICK: Duration = Duration::from_millis(100);
+/// How long stopping waits for chores. One that waits for changes ends at once; others, such as a
+/// check of all tables, may take longer.
+const CHORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long building an aggregate pauses after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -141,7 +144,7 @@ impl NodeServer {
             self.node.is_stopping.store(true, Ordering::Release);
             self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
         }
-        let closed = match Arc::try_unwrap(self.node) {
+        let closed = match NodeCore::unshared(self.node, CHORE_TIMEOUT) {
             Ok(node) => node.close(),
             // A chore is still running.
             Err(shared) => Ok(shared.db.sync()?),
