@@ -157,6 +157,14 @@ RELAY_REFUSED = Counter(
     "Requests of the relay that the event layer rejected, by verdict.",
     ("verdict",),
 )
+FEED_PUBLISHED = Counter(
+    "rillbase_feed_published_total",
+    "After-images of native collections that the feed appended.",
+)
+FEED_TICKS = Counter(
+    "rillbase_feed_ticks_total",
+    "Number of times that the write streams of native collections were proven complete.",
+)
 
 VIEWS_LEADING = Gauge(
     "rillbase_views_leading",

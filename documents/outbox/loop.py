@@ -10,6 +10,7 @@ import time
 import psycopg
 from redis.exceptions import RedisError
 
+from documents.feed.loop import FeedLoop
 from documents.outbox.entries import encode_tick_body
 from documents.outbox.events import AppendResult, AppendVerdict, EventLayer
 from documents.outbox.machine import RelayMachine
@@ -65,6 +66,7 @@ class RelayLoop:
         self._failed_s = 0.0
         self._has_checked = False
         self._ticked_s: float | None = None
+        self._feed = FeedLoop(lambda: self._relay.token)
 
     @property
     def ready(self) -> bool:
@@ -79,13 +81,17 @@ class RelayLoop:
             "token": self._relay.token,
             "seconds_since_tick": since_s,
             "unavailable": self._unavailable or None,
+            "native_collections": self._feed.status(),
         }
 
     async def run(self) -> None:
         """Relay until cancelled, between two requests or in the middle of one."""
+        feed = asyncio.create_task(self._feed.run(), name="feed")
         try:
             await self._run()
         finally:
+            feed.cancel()
+            await asyncio.gather(feed, return_exceptions=True)
             await self._release()
 
     async def _release(self) -> None:
