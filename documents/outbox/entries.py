@@ -62,6 +62,16 @@ class TransactionSnapshot:
         xmin, xmax, running = text.split(":")
         return cls(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid))
 
+    def __str__(self) -> str:
+        return f"{self.xmin}:{self.xmax}:{','.join(map(str, self.running))}"
+
+    @classmethod
+    def up_to(cls, position: int) -> TransactionSnapshot:
+        """Return what is visible at a position of the storage node's log. The id of a transaction
+        is the position of its first write.
+        """
+        return cls(position + 1, position + 1, ())
+
     def sees(self, xid: int) -> bool:
         """Return whether a transaction that has committed is visible."""
         return xid < self.xmin or (xid < self.xmax and xid not in self.running)

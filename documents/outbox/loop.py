@@ -10,9 +10,9 @@ import time
 import psycopg
 from redis.exceptions import RedisError
 
-from documents.feed.loop import FeedLoop
 from documents.outbox.entries import encode_tick_body
 from documents.outbox.events import AppendResult, AppendVerdict, EventLayer
+from documents.outbox.feed.loop import FeedLoop
 from documents.outbox.machine import RelayMachine
 from documents.outbox.requests import (
     AcquireLease,

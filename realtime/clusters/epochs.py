@@ -15,7 +15,7 @@ from realtime.grid.layout import GRIDS, GridEpoch, announce_change
 from realtime.grid.size import GridSize
 
 ALIAS = "relay"
-#: Larger numbers are those of tenants' dedicated grids.
+#: Larger numbers are those of dedicated grids: of tenants, and of native collections.
 MOST_SHARED = 1000
 
 _IN_FORCE = (

@@ -207,7 +207,9 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
     if version is not None:
         ahead_ms = await valkey_ahead_ms(collection.tenant_id)
         since_ms = None if row is None else row.committed_ms - SLACK_MS
-        name = stream(subject.grid.installation, subject.grid.epoch, partition, subject.grid.backend)
+        name = stream(
+            subject.grid.installation, subject.grid.epoch, partition, subject.grid.backend
+        )
         entries = await _in_stream(name, since_ms, TracedDocument(collection, key))
     entry = entries.get(version or 0)
     body, is_deletion = _content(version, stored, entry)

@@ -12,21 +12,19 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from types import FrameType
 
 from foundation.environment import environment
 from realtime.events.layer import SOURCE
-from realtime.grid import documents
+from realtime.grid.documents import DocumentRead, reader_of
 from realtime.grid.layout import NodeSpec
 from rillbase_native import GridNode
 
-#: Collections, remainder and divisor of keys' hashes: what `documents.read` takes.
-Documents = Callable[[list[bytes], int, int], Iterator[str | bytes]]
 
-
-def native_node(node: NodeSpec, holder: str, read: Documents = documents.read) -> GridNode:
-    """Return the native loop of a node, not running yet. `read` supplies the documents."""
+def native_node(node: NodeSpec, holder: str, read: DocumentRead | None = None) -> GridNode:
+    """Return the native loop of a node, not running yet. `read` supplies the documents, by default
+    those of the node's backend.
+    """
     return GridNode(
         url=environment().events,
         prefix=node.prefix,
@@ -37,7 +35,7 @@ def native_node(node: NodeSpec, holder: str, read: Documents = documents.read) -
         node=node.name,
         holder=holder,
         function=SOURCE.read_bytes(),
-        documents=read,
+        documents=read or reader_of(node.backend),
     )
 
 

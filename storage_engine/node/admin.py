@@ -26,14 +26,14 @@ def is_configured() -> bool:
 
 def checkpoint(name: str) -> str:
     """Create a checkpoint of the node's data; return its path on the node's disk."""
-    with _connected("admin", access().token) as node:
+    with administrator_connection() as node:
         path = node.call("RB.CHECKPOINT", name)
     return path.decode() if isinstance(path, bytes) else str(path)
 
 
 def drop_namespace(tenant_id: UUID) -> None:
     """Remove everything that a tenant has in the node."""
-    with _connected("admin", access().token) as node:
+    with administrator_connection() as node:
         node.call("RB.NAMESPACE.DROP", str(tenant_id))
 
 
@@ -54,6 +54,13 @@ def set_retention(tenant_id: UUID, topic_id: UUID, retention_s: int) -> None:
         except ResponseError as error:
             if code_of(error) != "NO_TOPIC":
                 raise
+
+
+@contextmanager
+def administrator_connection() -> Iterator[ValkeySockets]:
+    """Lend connections of the administrator."""
+    with _connected("admin", access().token) as node:
+        yield node
 
 
 @contextmanager

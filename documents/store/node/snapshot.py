@@ -115,7 +115,7 @@ class NodeSnapshot:
     async def transactions(self) -> TransactionSnapshot:
         if self.sequence is None:
             raise TypeError("the newest state changes between reads")
-        return seen_up_to(self.sequence)
+        return TransactionSnapshot.up_to(self.sequence)
 
     async def versions(
         self, collection: CollectionFacts, keys: Sequence[bytes]
@@ -142,14 +142,7 @@ class NodeSnapshot:
             Filter.parse(None), Sort.parse(None), max_documents, now_ms=0, needs_all=True
         )
         planned = await self.candidates(collection, everything)
-        return [
-            StoredDocument(*row[:5]) async for batch in planned.batches for row in batch.rows
-        ]
-
-
-def seen_up_to(sequence: int) -> TransactionSnapshot:
-    """Return the transactions that are visible at a sequence: each is named by its first one."""
-    return TransactionSnapshot(sequence + 1, sequence + 1, ())
+        return [StoredDocument(*row[:5]) async for batch in planned.batches for row in batch.rows]
 
 
 async def _batches(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use rillbase_engine::{ChangeBatch, ChangeFeed, EntryKind, LoggedWrite, Sequence};
+use rillbase_engine::{ChangeBatch, ChangeFeed, EntryKind, LoggedWrite, Millis, Sequence};
 
 use crate::error::{Error, Result};
 use crate::format::{DocumentHead, decode_document, split_document_key};
@@ -89,6 +89,11 @@ impl LoggedTransaction {
     /// Its id: the sequence of its first write.
     pub fn xid(&self) -> u64 {
         self.batch.first_sequence()
+    }
+
+    /// The time at which it was written.
+    pub fn time(&self) -> Millis {
+        self.batch.time()
     }
 
     /// Whether all its documents changed as one.

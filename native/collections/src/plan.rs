@@ -202,6 +202,10 @@ impl Collections {
         snapshot: &DbSnapshot,
     ) -> Result<Vec<UsableIndex<'a>>> {
         let mut candidates = Vec::new();
+        if snapshot.sequence() < installed.since {
+            // An index may have been completed after the snapshot.
+            return Ok(candidates);
+        }
         let indexes = installed.definition.indexes.iter();
         for index in indexes.filter(|index| index.is_ready) {
             let fields = index.fields();

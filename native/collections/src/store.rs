@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rillbase_documents::definition::CollectionDefinition;
 use rillbase_engine::{
-    Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, Millis, WriteBatch,
+    Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, Millis, Sequence, WriteBatch,
 };
 
 use crate::counters::{Greatest, PairSum, decode_pair};
@@ -31,6 +31,8 @@ const CLAIMS: &str = "collection-claims";
 #[derive(Debug)]
 pub(crate) struct InstalledCollection {
     pub(crate) number: u64,
+    /// Snapshots before this sequence may lack entries of its indexes.
+    pub(crate) since: Sequence,
     pub(crate) definition: NativeDefinition,
     pub(crate) compiled: Arc<CollectionDefinition>,
 }
@@ -107,7 +109,7 @@ impl Collections {
             let number = scan.key().try_into().map(u64::from_be_bytes);
             let number = number.map_err(|_| Error::Malformed("the key of a definition"))?;
             let definition = NativeDefinition::decode(scan.value())?;
-            installed.insert(number, Arc::new(install(number, definition)?));
+            installed.insert(number, Arc::new(install(number, definition, 0)?));
             scan.advance()?;
         }
         Ok(Self {
@@ -177,7 +179,7 @@ impl Collections {
         {
             return Ok(());
         }
-        let installed = Arc::new(install(collection, definition)?);
+        let mut installed = install(collection, definition, 0)?;
         let definition = &installed.definition;
         let mut batch = WriteBatch::new();
         let key = collection.to_be_bytes();
@@ -190,7 +192,9 @@ impl Collections {
             }
         }
         self.db.write(batch, Durability::Sync)?;
-        self.installed.write().insert(collection, installed);
+        installed.since = self.db.snapshot().sequence();
+        let mut all = self.installed.write();
+        all.insert(collection, Arc::new(installed));
         Ok(())
     }
 
@@ -290,12 +294,17 @@ fn floor_key(collection: u64, hour: u64) -> Vec<u8> {
     [collection.to_be_bytes(), hour.to_be_bytes()].concat()
 }
 
-fn install(number: u64, definition: NativeDefinition) -> Result<InstalledCollection> {
+fn install(
+    number: u64,
+    definition: NativeDefinition,
+    since: Sequence,
+) -> Result<InstalledCollection> {
     if number > MAX_COLLECTION {
         return Err(Error::Definition("its number has more than 31 bits".into()));
     }
     Ok(InstalledCollection {
         number,
+        since,
         compiled: definition.compile(number)?,
         definition,
     })

@@ -98,13 +98,6 @@ pub fn key_hash(key: &[u8]) -> i32 {
     i32::try_from(folded).unwrap_or(0)
 }
 
-/// The write partition of a document, by the hash of its key.
-#[must_use]
-pub fn hash_partition(hash: i32, partitions: u16) -> u16 {
-    let partition = hash.cast_unsigned() % u32::from(partitions.max(1));
-    u16::try_from(partition).unwrap_or(0)
-}
-
 /// A new ObjectId: the time in seconds and nanoseconds, then 34 random bits.
 ///
 /// The usual counter of the process would be shared by all tenants, so that the difference of two

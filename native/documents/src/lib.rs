@@ -47,6 +47,7 @@ pub mod operation;
 pub mod operations;
 pub mod outcome;
 pub mod page;
+pub mod partition;
 pub mod plan;
 pub mod precondition;
 pub mod refusal;

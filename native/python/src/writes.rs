@@ -19,7 +19,7 @@ use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_documents::unique::{OwnedKey, OwnedKeys};
 use rillbase_documents::write_format;
-use rillbase_live::partition::covering_hashes;
+use rillbase_documents::partition::covering_hashes;
 
 use crate::errors::{query_error, refused};
 use crate::filters::PyFilter;

@@ -14,7 +14,7 @@ from documents.outbox.entries import (
     encode_image,
     encode_tick_body,
 )
-from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer, MAX_CALL_ENTRIES, prefix
+from documents.outbox.events import MAX_CALL_ENTRIES, AppendVerdict, EntryGroup, EventLayer, prefix
 from foundation.valkey_functions import MAX_CALL_BYTES, integer
 from foundation.valkey_wire import ValkeyWire
 from realtime.events.layer import (

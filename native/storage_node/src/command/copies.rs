@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use rillbase_collections::DocumentScan;
-use rillbase_documents::id::{hash_partition, key_hash};
+use rillbase_documents::id::key_hash;
+use rillbase_documents::partition::hash_partition;
 
 use super::CommandStep;
 use super::collections::{MAX_EXAMINED, MAX_TIME};

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rillbase_collections::{CollectionFeed, Error, LoggedTransaction};
 use rillbase_documents::after_image::{ImageFields, Parcel, ParcelLimits};
 use rillbase_documents::id::key_hash;
-use rillbase_engine::Sequence;
-use rillbase_live::partition::covering_hashes;
+use rillbase_documents::partition::covering_hashes;
+use rillbase_engine::{Millis, Sequence};
 
 use super::CommandStep;
 use super::upkeep::chore;
@@ -157,6 +157,8 @@ struct FeedGroup {
 struct FeedPart {
     position: Sequence,
     groups: Vec<FeedGroup>,
+    /// The age of its last transaction, in milliseconds.
+    lag: Millis,
     /// Whether it extends to the sequence that was visible when it was read.
     is_last: bool,
 }
@@ -169,13 +171,16 @@ impl FeedPart {
             groups: Vec::new(),
             parcel: Parcel::default(),
         };
+        let mut lag = 0;
         for transaction in feed.read(bytes).map_err(refusal)? {
             packer.add(&transaction)?;
+            lag = node.now().saturating_sub(transaction.time());
         }
         packer.end_group();
         Ok(Self {
             position: feed.position(),
             groups: packer.groups,
+            lag,
             is_last: feed.position() >= visible,
         })
     }
@@ -202,9 +207,11 @@ impl FeedPart {
     }
 
     fn write(&self, reply: &mut ReplyWriter<'_>) {
-        reply.map(2);
+        reply.map(3);
         reply.text("position");
         reply.integer(self.position);
+        reply.text("lag_ms");
+        reply.integer(self.lag);
         reply.text("groups");
         reply.array(self.groups.len());
         for FeedGroup { hashes, parcel } in &self.groups {

@@ -1,4 +1,4 @@
-"""What the feed reads and appends, in which order. `documents.feed.servers` executes it, and a
+"""What the feed reads and appends, in which order. `documents.outbox.feed.servers` executes it, and a
 simulator.
 
 A position of the log is a state: whoever has received everything up to it has what a reader at that

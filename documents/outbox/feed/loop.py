@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import psycopg
 
-from documents.feed.publisher import FeedInterrupted, FeedPublisher
-from documents.feed.servers import ConnectedServers
 from documents.outbox.database import relay_pool
+from documents.outbox.feed.publisher import FeedInterrupted, FeedPublisher
+from documents.outbox.feed.servers import ConnectedServers
 from foundation.environment import environment
 from foundation.errors import ApiError
 from foundation.postgres import Statement
@@ -31,7 +31,7 @@ CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 2.0, 10.0
 #: A grid for native collections, with one filter node and one sort node, if there are any.
 _ADD_GRID = Statement(
     "INSERT INTO documents_gridepoch (number, write_partitions, backend) "
-    "SELECT (SELECT max(number) + 1 FROM documents_gridepoch WHERE number <= 1000), 1, 'native' "
+    "SELECT nextval('documents_tenantgrid'), 1, 'native' "
     "WHERE EXISTS (SELECT FROM documents_collection WHERE backend = 'native') "
     "AND NOT EXISTS (SELECT FROM documents_gridepoch WHERE backend = 'native' "
     "AND retired_at IS NULL) ON CONFLICT DO NOTHING"

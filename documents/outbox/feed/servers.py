@@ -8,13 +8,6 @@ from typing import cast
 from redis.exceptions import RedisError
 
 from documents.backend import Backend
-from documents.feed.publisher import (
-    ChangesLost,
-    FeedCursor,
-    FeedInterrupted,
-    LogChanges,
-    NodeRun,
-)
 from documents.outbox.entries import TransactionSnapshot, encode_tick_body
 from documents.outbox.events import (
     AppendResult,
@@ -23,6 +16,13 @@ from documents.outbox.events import (
     EventLayer,
     EventLayerStatus,
     PackedGroup,
+)
+from documents.outbox.feed.publisher import (
+    ChangesLost,
+    FeedCursor,
+    FeedInterrupted,
+    LogChanges,
+    NodeRun,
 )
 from foundation import metrics
 from foundation.resp_pipeline import Argument
@@ -62,9 +62,7 @@ class ConnectedServers:
 
     async def changes(self, after: int, released: int, wait_ms: int) -> LogChanges:
         try:
-            reply = await self._call(
-                "RB.FEED.READ", after, "RELEASE", released, "BLOCK", wait_ms
-            )
+            reply = await self._call("RB.FEED.READ", after, "RELEASE", released, "BLOCK", wait_ms)
         except CommandRejected as error:
             if error.code == "TRUNCATED":
                 raise ChangesLost from None
@@ -88,9 +86,7 @@ class ConnectedServers:
         except RedisError as error:
             raise _event_layer_failed(error) from None
 
-    async def append(
-        self, stamp_us: int, groups: list[EntryGroup | PackedGroup]
-    ) -> AppendResult:
+    async def append(self, stamp_us: int, groups: list[EntryGroup | PackedGroup]) -> AppendResult:
         try:
             result = await self._layer.append(stamp_us, self._token, groups)
         except RedisError as error:
@@ -102,7 +98,7 @@ class ConnectedServers:
     async def tick(
         self, stamp_us: int, status: EventLayerStatus, cursor: FeedCursor
     ) -> AppendResult:
-        snapshot = seen_up_to(cursor.position)
+        snapshot = TransactionSnapshot.up_to(cursor.position)
         body = encode_tick_body(self._token, cursor.incarnation, snapshot)
         try:
             result = await self._layer.tick(
@@ -121,13 +117,6 @@ class ConnectedServers:
             return await self._node.call(*command)
         except NodeUnavailable as error:
             raise FeedInterrupted(f"the storage node is unavailable: {error}") from None
-
-
-def seen_up_to(position: int) -> TransactionSnapshot:
-    """Return the transactions that are visible at a position: each has the position of its first
-    write as its id.
-    """
-    return TransactionSnapshot(position + 1, position + 1, ())
 
 
 async def _administrator() -> Wire:
