@@ -97,7 +97,13 @@ fn a_tombstone_has_a_version_and_the_batch_of_its_deletion() {
     assert_eq!(deleted.batch, present.batch);
     assert_eq!(deleted.batch, between + 1);
     assert!(between > before);
-    assert!(opened.collections.get(2, &key_of(1), None).unwrap().is_none());
+    assert!(
+        opened
+            .collections
+            .get(2, &key_of(1), None)
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(opened.row(3), None);
     opened.clock.advance(25 * 3_600_000);
     assert_eq!(opened.row(1), None);

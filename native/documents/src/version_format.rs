@@ -12,7 +12,7 @@ use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 
 /// The state of a document, without its key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DocumentVersion<'a> {
+pub struct VersionRow<'a> {
     /// Its version.
     pub number: i64,
     /// What identifies the transaction that wrote it: the first sequence of its batch.
@@ -22,7 +22,7 @@ pub struct DocumentVersion<'a> {
 }
 
 /// Appends a version.
-pub fn put_version(out: &mut Vec<u8>, version: &DocumentVersion<'_>) {
+pub fn put_version(out: &mut Vec<u8>, version: &VersionRow<'_>) {
     // Versions are never negative.
     out.put_varint(u64::try_from(version.number).unwrap_or(0));
     out.put_varint(version.xid);
@@ -30,12 +30,12 @@ pub fn put_version(out: &mut Vec<u8>, version: &DocumentVersion<'_>) {
 }
 
 /// The versions that [`put_version`] wrote.
-pub fn versions(bytes: &[u8]) -> ReadResult<Vec<DocumentVersion<'_>>> {
+pub fn versions(bytes: &[u8]) -> ReadResult<Vec<VersionRow<'_>>> {
     let mut reader = ByteReader::new(bytes);
     let mut versions = Vec::new();
     while !reader.is_empty() {
         let number = reader.varint()?;
-        versions.push(DocumentVersion {
+        versions.push(VersionRow {
             number: reader.check(i64::try_from(number).ok(), "a number of 63 bits")?,
             xid: reader.varint()?,
             body: reader.optional(ByteReader::slice)?,
@@ -51,17 +51,17 @@ mod tests {
     #[test]
     fn versions_round_trip_and_cut_ones_are_malformed() {
         let expected = [
-            DocumentVersion {
+            VersionRow {
                 number: 300,
                 xid: 1 << 40,
                 body: Some(b"body"),
             },
-            DocumentVersion {
+            VersionRow {
                 number: i64::MAX,
                 xid: u64::MAX,
                 body: None,
             },
-            DocumentVersion::default(),
+            VersionRow::default(),
         ];
         let mut bytes = Vec::new();
         for version in &expected {

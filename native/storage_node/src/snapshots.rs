@@ -181,7 +181,7 @@ impl NamedSnapshots {
         let mut state = self.state.lock();
         let (of_one, of_all) = MAX_OPENED;
         let count = |is: &dyn Fn(u64) -> bool| {
-            let kinds = state.held.values().map(|moment| moment.kind);
+            let kinds = state.held.values().map(|opened| opened.kind);
             let opened =
                 kinds.filter(|kind| matches!(kind, SnapshotKind::Opened(opener) if is(*opener)));
             opened.count()
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_of_the_administrator_lives_a_minute_after_its_last_use() {
+    fn a_snapshot_of_the_administrator_expires_a_minute_after_its_last_use() {
         let world = World::new();
         let opened = world.snapshots.open(&world.db, ADMIN).unwrap();
         let others = world.snapshots.open(&world.db, 1).unwrap().name;

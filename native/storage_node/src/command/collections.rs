@@ -14,7 +14,7 @@ use rillbase_collections::{
 };
 use rillbase_documents::plan::WriteRequest;
 use rillbase_documents::row_format::put_row;
-use rillbase_documents::version_format::{DocumentVersion, put_version};
+use rillbase_documents::version_format::{VersionRow, put_version};
 use rillbase_documents::write_format::encode_result;
 use rillbase_engine::DbSnapshot;
 use rillbase_query::bson::{Document, ValueRef};
@@ -237,7 +237,7 @@ pub(super) fn versions(
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
     lookup(node, session, words, reply, |rows, _, document| {
-        let version = document.as_ref().map(|document| DocumentVersion {
+        let version = document.as_ref().map(|document| VersionRow {
             number: document.head.version,
             xid: document.batch,
             body: (!document.head.is_tombstone).then_some(&document.body),

@@ -176,8 +176,9 @@ mod tests {
             assert_eq!(parse_uuid(spelling), Some(id), "{spelling}");
         }
         let shifted = "0123456-789ab-cdef-0011-223344556677";
+        let short = plain.replacen('0', "", 1);
         let signed = plain.replacen('0', "+", 1);
-        for other in ["goods", "", "é", shifted, &plain[1..], &signed] {
+        for other in ["goods", "", "é", shifted, &short, &signed] {
             assert_eq!(parse_uuid(other), None, "{other}");
         }
     }
