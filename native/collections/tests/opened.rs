@@ -13,11 +13,13 @@ use rillbase_documents::outcome::WriteResult;
 use rillbase_documents::plan::{NamedTarget, WriteRequest};
 use rillbase_documents::precondition::Precondition;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
+use rillbase_engine::wal::WalOptions;
 use rillbase_engine::{Clock, Db, DbOptions, Durability, GroupWrite as _, ManualClock};
 
 /// A database with collections.
 pub(crate) struct OpenedCollections {
     vfs: Arc<MemoryVfs>,
+    retained_log_bytes: u64,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) db: Arc<Db>,
     pub(crate) collections: Collections,
@@ -25,21 +27,32 @@ pub(crate) struct OpenedCollections {
 
 impl OpenedCollections {
     pub(crate) fn new() -> Self {
-        let clock = Arc::new(ManualClock::new(1_700_000_000_000));
-        Self::open(Arc::default(), clock)
+        Self::retaining(0)
     }
 
-    fn open(vfs: Arc<MemoryVfs>, clock: Arc<ManualClock>) -> Self {
+    /// Retains this much of the log for readers of changes.
+    pub(crate) fn retaining(retained_log_bytes: u64) -> Self {
+        let clock = Arc::new(ManualClock::new(1_700_000_000_000));
+        Self::open(Arc::default(), clock, retained_log_bytes)
+    }
+
+    fn open(vfs: Arc<MemoryVfs>, clock: Arc<ManualClock>, retained_log_bytes: u64) -> Self {
         let options = DbOptions {
             vfs: Arc::clone(&vfs) as Arc<dyn Vfs>,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             background_threads: 0,
+            retained_log_bytes,
+            log: WalOptions {
+                segment_bytes: 64 << 10,
+                ..WalOptions::default()
+            },
             ..DbOptions::default()
         };
         let db = Arc::new(Db::open("/db", Collections::options(options)).unwrap());
         Self {
             collections: Collections::open(&db).unwrap(),
             vfs,
+            retained_log_bytes,
             clock,
             db,
         }
@@ -49,12 +62,13 @@ impl OpenedCollections {
     pub(crate) fn reopened(self) -> Self {
         let Self {
             vfs,
+            retained_log_bytes,
             clock,
             db,
             collections,
         } = self;
         drop((collections, db));
-        Self::open(vfs, clock)
+        Self::open(vfs, clock, retained_log_bytes)
     }
 
     /// Writes a group without claims, and returns the results in order.

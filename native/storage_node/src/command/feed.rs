@@ -283,3 +283,89 @@ impl FeedPacker<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use rillbase_collections::NativeDefinition;
+    use rillbase_engine::{Durability, WriteBatch};
+    use rillbase_query::bson::Document;
+    use rillbase_query::ejson::parse_document;
+
+    use super::*;
+    use crate::options::NodeOptions;
+
+    /// A node in a directory of its own.
+    struct TestNode {
+        directory: PathBuf,
+        node: NodeCore,
+    }
+
+    impl TestNode {
+        fn new(name: &str) -> Self {
+            let name = format!("rillbase-feed-{name}-{}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            let options = NodeOptions::new(&directory, "the-administrators-token");
+            let node = NodeCore::open(options).unwrap();
+            Self { directory, node }
+        }
+
+        /// Writes more than two segments of the log, and flushes them.
+        fn write_much(&self) {
+            for number in 0_u64..40 {
+                let mut batch = WriteBatch::new();
+                batch.put(&self.node.values, &number.to_be_bytes(), &[7; 1 << 20]);
+                self.node.db.write(batch, Durability::Buffered).unwrap();
+            }
+            self.node.db.flush().unwrap();
+        }
+
+        fn read_after(&self, after: Sequence) -> Result<usize> {
+            let request = FeedRequest {
+                after,
+                release: None,
+                bytes: DEFAULT_BYTES,
+                block: Duration::ZERO,
+            };
+            let mut feed = request.feed(&self.node)?;
+            let part = FeedPart::read(&self.node, &mut feed, request.bytes)?;
+            Ok(part.groups.len())
+        }
+    }
+
+    impl Drop for TestNode {
+        fn drop(&mut self) {
+            std::fs::remove_dir_all(&self.directory).unwrap();
+        }
+    }
+
+    #[test]
+    fn nothing_is_retained_while_there_are_no_collections() {
+        let test = TestNode::new("unused");
+        test.write_much();
+        assert_eq!(test.read_after(0), Ok(0));
+        test.node.tick();
+        test.write_much();
+        let refused = test.read_after(0).unwrap_err();
+        assert_eq!(refused.code, "TRUNCATED");
+        let beyond = test.node.visible() + 1;
+        assert_eq!(test.read_after(beyond).unwrap_err().code, "TRUNCATED");
+        assert_eq!(test.read_after(beyond - 1), Ok(0));
+    }
+
+    #[test]
+    fn changes_are_retained_while_there_is_a_collection() {
+        let test = TestNode::new("used");
+        let definition = parse_document(b"{\"write_version\": 1}").unwrap();
+        let definition = NativeDefinition::parse(Document::trusted(definition.as_bytes()));
+        test.node
+            .collections
+            .define(1, definition.unwrap())
+            .unwrap();
+        test.node.tick();
+        test.write_much();
+        test.write_much();
+        assert_eq!(test.read_after(0), Ok(0));
+    }
+}

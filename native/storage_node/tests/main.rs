@@ -1,0 +1,10 @@
+//! The tests of this crate, as one program: linking one takes a fraction of the time of many.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod embedded_node;
+mod feed;
