@@ -689,7 +689,7 @@ def test_the_parts_of_a_copy_are_the_documents_of_one_snapshot(
             assert len(part["rows"]) < 2_300
             rows = [(key, rest) for key, *rest in copied_rows(part["rows"], collection)]
             keys += [key for key, _ in rows]
-            copied += [(key, tuple(rest)) for key, rest in rows]  # type: ignore[misc]
+            copied += [(key, tuple(rest)) for key, rest in rows]
             write(client, name, insert(_id=1_000 + parts), Operation.delete(value(parts * 5 + 1)))
             write(client, name, update(299, inc={"price": 1}))
             if part["after"] is None:
