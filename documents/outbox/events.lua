@@ -240,18 +240,17 @@ local function look(keys, _)
   }
 end
 
--- args: token, a random value, epochs, retention in ms and in bytes, and the random value of streams
--- that are replaced by empty ones, or ''. Only a relay calls this, so until one does, nothing can be
--- appended to a server that was emptied.
+-- args: token, a random value, epochs, retention in ms and in bytes. Only a relay calls this, so
+-- until one does, nothing can be appended to a server that was emptied.
 local function install(keys, args)
   local prefix, now = keys[1], now_us()
   local state = read_state(prefix)
   if state.token and tonumber(args[1]) < state.token then
     return { 'outrun', now }
   end
-  local kept, replaced = {}, args[6] ~= '' and args[6] == state.random
+  local kept = {}
   for number in string.gmatch(args[3], '(%d+):') do
-    kept[number] = not replaced
+    kept[number] = true
   end
   for number, partitions in string.gmatch(state.epochs or '', '(%d+):(%d+)') do
     for partition = 0, kept[number] and -1 or partitions - 1 do
@@ -259,13 +258,38 @@ local function install(keys, args)
       redis.call('UNLINK', stream, stream .. ':count', stream .. ':trim')
     end
   end
-  if replaced then
-    redis.call('HDEL', prefix .. ':state', 'random', 'complete', 'cursor')
-  end
   redis.call('HSETNX', prefix .. ':state', 'random', args[2])
   redis.call('HSET', prefix .. ':state', 'token', args[1], 'epochs', args[3],
     'retention_ms', args[4], 'retention_bytes', args[5])
   return { 'ok', now }
+end
+
+-- args: those of install, and the random value of the streams that are replaced by empty ones, '' if
+-- there are none. The new streams count from the time: whoever has counted entries of others misses
+-- some.
+local function replace(keys, args)
+  local prefix, now = keys[1], now_us()
+  local state = read_state(prefix)
+  if (state.random or '') ~= args[6] then
+    return { 'reborn', now }
+  end
+  if state.token and tonumber(args[1]) < state.token then
+    return { 'outrun', now }
+  end
+  for _, epoch in ipairs(grid(prefix, { epochs = state.epochs or '' })) do
+    for partition = 0, epoch[2] - 1 do
+      local stream = epoch[1] .. partition
+      redis.call('UNLINK', stream, stream .. ':count', stream .. ':trim')
+    end
+  end
+  redis.call('HDEL', prefix .. ':state', 'random', 'complete', 'cursor', 'epochs')
+  local installed = install(keys, args)
+  for _, epoch in ipairs(grid(prefix, { epochs = args[3] })) do
+    for partition = 0, epoch[2] - 1 do
+      redis.call('HSET', epoch[1] .. partition .. ':count', 'entries', string.format('%.0f', now))
+    end
+  end
+  return installed
 end
 
 -- Works while the server refuses to take more memory, so that it gets some back.
@@ -285,6 +309,7 @@ end
 redis.register_function('rillbase_events_3_append', append)
 redis.register_function('rillbase_events_3_tick', tick)
 redis.register_function('rillbase_events_3_install', install)
+redis.register_function('rillbase_events_3_replace', replace)
 redis.register_function {
   function_name = 'rillbase_events_3_look', callback = look, flags = { 'no-writes' },
 }

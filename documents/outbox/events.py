@@ -47,7 +47,7 @@ class AppendVerdict(StrEnum):
     #: The stamp is too old, or lies in the future.
     LATE = "late"
     AHEAD = "ahead"
-    #: The tick was created for a different server.
+    #: The request was created for a different server, or for other streams.
     REBORN = "reborn"
 
 
@@ -194,19 +194,17 @@ class EventLayer:
         retention_ms: int = RETENTION_MS,
         retention_bytes: int = RETENTION_BYTES,
         *,
-        replaced: str = "",
+        replaced: str | None = None,
     ) -> AppendResult:
-        """Create the streams, or update their epochs; forget older installations. Streams with the
-        random value `replaced` are removed first.
+        """Create the streams, or update their epochs; forget older installations. With `replaced`,
+        create empty streams in place of those with this random value, or of none if it is empty.
         """
         if await self._forget_older():
             return AppendResult(AppendVerdict.OUTRUN, (await self.read_status()).time_us)
-        retention = (retention_ms, retention_bytes)
-        return _answer(
-            await self._functions.call(
-                "install", token, secrets.token_hex(8), epochs, *retention, replaced
-            )
-        )
+        arguments = (token, secrets.token_hex(8), epochs, retention_ms, retention_bytes)
+        if replaced is None:
+            return _answer(await self._functions.call("install", *arguments))
+        return _answer(await self._functions.call("replace", *arguments, replaced))
 
     async def trim(self) -> AppendResult:
         return _answer(await self._functions.call("trim"))

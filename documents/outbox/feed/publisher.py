@@ -125,9 +125,9 @@ class FeedServers(Protocol):
     async def event_status(self) -> EventLayerStatus:
         """Return the state of the streams."""
 
-    async def install(self, replaced: str) -> AppendResult:
-        """Create the streams, or update their grid epochs. Streams with the random value `replaced`
-        are removed first.
+    async def install(self, replaced: str | None) -> AppendResult:
+        """Update the grid epochs of the streams. With `replaced`, create empty streams in place of
+        those with this random value, or of none if it is empty.
         """
 
     async def append(
@@ -171,7 +171,7 @@ class FeedPublisher:
         cursor = FeedCursor.parse(status.cursor)
         if cursor is not None and cursor.is_valid(node, status) and not is_lost:
             if status.epochs != self._epochs:
-                _require_ok(await self._servers.install(""))
+                _require_ok(await self._servers.install(None))
             position, incarnation = cursor.position, cursor.incarnation
         else:
             _require_ok(await self._servers.install(status.random))

@@ -80,7 +80,7 @@ class ConnectedServers:
         except RedisError as error:
             raise _event_layer_failed(error) from None
 
-    async def install(self, replaced: str) -> AppendResult:
+    async def install(self, replaced: str | None) -> AppendResult:
         try:
             return await self._layer.install(self._token, self._epochs, replaced=replaced)
         except RedisError as error:
