@@ -100,7 +100,7 @@ fn changes(opened: &OpenedCollections, after: Sequence) -> Vec<Change> {
     read_all(opened, &mut feed, usize::MAX)
 }
 
-fn is_truncated<T>(result: Result<T, Error>) -> bool {
+fn is_truncated<T>(result: &Result<T, Error>) -> bool {
     matches!(
         result,
         Err(Error::Engine(rillbase_engine::Error::ChangesTruncated))
@@ -268,7 +268,7 @@ fn changes_are_retained_until_they_are_released() {
     let unretained = opened(0);
     let start = visible(&unretained);
     write_much(&unretained, 0..20);
-    assert!(is_truncated(unretained.collections.feed(start)));
+    assert!(is_truncated(&unretained.collections.feed(start)));
 
     let mut opened = opened(RETAINED);
     let start = visible(&opened);
@@ -279,7 +279,7 @@ fn changes_are_retained_until_they_are_released() {
     let position = feed.position();
     feed.release(position);
     write_much(&opened, 20..40);
-    assert!(is_truncated(opened.collections.feed(start)));
+    assert!(is_truncated(&opened.collections.feed(start)));
     assert_eq!(changes(&opened, position).len(), 20);
     assert_eq!(read_all(&opened, &mut feed, 1 << 20).len(), 20);
 }
@@ -301,11 +301,11 @@ fn nothing_is_retained_without_collections() {
         .define(1, definition(1, Vec::new()))
         .unwrap();
     write_much(&opened, 0..1);
-    assert!(is_truncated(opened.collections.feed(start)));
+    assert!(is_truncated(&opened.collections.feed(start)));
 }
 
 #[test]
-fn only_writes_to_collections_end_a_wait() {
+fn a_wait_is_over_after_a_write_to_a_collection() {
     const SHORT: Duration = Duration::from_millis(30);
     const LONG: Duration = Duration::from_secs(60);
     let opened = opened(RETAINED);

@@ -283,6 +283,20 @@ fn retained_changes_remain_until_they_are_released() {
 }
 
 #[test]
+fn everything_is_released_without_a_reader() {
+    let vfs = Arc::new(MemoryVfs::new());
+    let (db, space) = open(&vfs, RETAINED);
+    let before = put_all(&db, &space, 0..1000);
+    db.release_changes();
+    assert!(db.changes(0).is_ok(), "it is in the log until a flush");
+    put_all(&db, &space, 1000..2000);
+    db.flush().unwrap();
+    assert!(is_truncated(&db.changes(0)));
+    let mut feed = db.changes(before).unwrap();
+    assert_eq!(feed.read(usize::MAX).unwrap().len(), 1000);
+}
+
+#[test]
 fn changes_are_retained_up_to_a_size_and_do_not_cause_flushes() {
     let vfs = Arc::new(MemoryVfs::new());
     let log_bytes = RETAINED / 8;

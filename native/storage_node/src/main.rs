@@ -65,41 +65,43 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-fn options(asked: &mut NodeArguments) -> Result<NodeOptions, String> {
+fn options(arguments: &mut NodeArguments) -> Result<NodeOptions, String> {
     let token = std::env::var(TOKEN).unwrap_or_default();
     if token.len() < MIN_TOKEN_BYTES {
         return Err(format!("{TOKEN} needs at least {MIN_TOKEN_BYTES} bytes"));
     }
-    let directory: String = asked.take("directory")?.ok_or("--directory is required")?;
+    let directory: String = arguments
+        .take("directory")?
+        .ok_or("--directory is required")?;
     let mut options = NodeOptions::new(directory, token);
-    if let Some(word) = asked.take::<String>("durability")? {
+    if let Some(word) = arguments.take::<String>("durability")? {
         options.durability = match word.as_str() {
             "sync" => Durability::Sync,
             "buffered" => Durability::Buffered,
             _ => return Err("--durability must be sync or buffered".into()),
         };
     }
-    options.reserve_bytes = asked
+    options.reserve_bytes = arguments
         .take::<u64>("reserve-mib")?
         .unwrap_or(RESERVE_MIB)
         .saturating_mul(1 << 20);
-    if let Some(mib) = asked.take::<u64>("retained-log-mib")? {
+    if let Some(mib) = arguments.take::<u64>("retained-log-mib")? {
         options.retained_log_bytes = mib.saturating_mul(1 << 20);
     }
-    options.threads = asked.take("threads")?.unwrap_or(options.threads);
-    options.clients = asked.take("clients")?.unwrap_or(options.clients);
-    options.clients_per_address = asked
+    options.threads = arguments.take("threads")?.unwrap_or(options.threads);
+    options.clients = arguments.take("clients")?.unwrap_or(options.clients);
+    options.clients_per_address = arguments
         .take("clients-per-address")?
         .unwrap_or(options.clients_per_address);
     let mib = |bytes: Option<usize>, otherwise| bytes.map_or(otherwise, |mib| mib << 20);
-    options.in_flight_bytes = mib(asked.take("in-flight-mib")?, options.in_flight_bytes);
+    options.in_flight_bytes = mib(arguments.take("in-flight-mib")?, options.in_flight_bytes);
     if options.in_flight_bytes < MIN_IN_FLIGHT_MIB << 20 {
         return Err(format!(
             "--in-flight-mib must be at least {MIN_IN_FLIGHT_MIB}, which fits two of the largest requests"
         ));
     }
-    options.cache_bytes = mib(asked.take("cache-mib")?, options.cache_bytes);
-    options.memtables_bytes = mib(asked.take("memtables-mib")?, options.memtables_bytes);
+    options.cache_bytes = mib(arguments.take("cache-mib")?, options.cache_bytes);
+    options.memtables_bytes = mib(arguments.take("memtables-mib")?, options.memtables_bytes);
     Ok(options)
 }
 

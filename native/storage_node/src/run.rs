@@ -6,7 +6,7 @@
 //! without a record may have lost changes, and its readers start again from a snapshot.
 //!
 //! ```text
-//! key 'ended'    value := run ' ' sequence
+//! key 'closed'    value := run ' ' sequence
 //! ```
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -16,11 +16,11 @@ use rillbase_engine::{Db, Durability, Keyspace, KeyspaceOptions, Sequence, Write
 use crate::log;
 use crate::refusal::{CommandRefusal, Result};
 
-const ENDED: &[u8] = b"ended";
+const CLOSED: &[u8] = b"closed";
 
 /// A run that ended cleanly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EndedRun {
+pub(crate) struct ClosedRun {
     pub(crate) id: String,
     /// The sequence up to which its writes were visible.
     pub(crate) sequence: Sequence,
@@ -33,7 +33,7 @@ pub(crate) struct NodeRun {
     /// 16 random bytes in hex.
     pub(crate) id: String,
     /// The run before, if it ended cleanly.
-    pub(crate) previous: Option<EndedRun>,
+    pub(crate) previous: Option<ClosedRun>,
 }
 
 impl NodeRun {
@@ -41,13 +41,13 @@ impl NodeRun {
     /// not end cleanly.
     pub(crate) fn begin(db: &Db) -> Result<Self> {
         let keyspace = db.create_keyspace("runs", KeyspaceOptions::default())?;
-        let previous = match db.get(&keyspace, ENDED)? {
+        let previous = match db.get(&keyspace, CLOSED)? {
             Some(value) => Some(read(&value).ok_or_else(malformed)?),
             None => None,
         };
         if previous.is_some() {
             let mut batch = WriteBatch::new();
-            batch.delete(&keyspace, ENDED);
+            batch.delete(&keyspace, CLOSED);
             match db.write(batch, Durability::Sync) {
                 // A node starts on a full disk. If the record remains, it is still true of the run
                 // that it names: readers of this run do not use it.
@@ -68,16 +68,16 @@ impl NodeRun {
     pub(crate) fn end(self, db: &Db) {
         let value = format!("{} {}", self.id, db.snapshot().sequence());
         let mut batch = WriteBatch::new();
-        batch.put(&self.keyspace, ENDED, value.as_bytes());
+        batch.put(&self.keyspace, CLOSED, value.as_bytes());
         if let Err(error) = db.write(batch, Durability::Sync) {
             log::warning(&format!("the end of the run cannot be recorded: {error}"));
         }
     }
 }
 
-fn read(value: &[u8]) -> Option<EndedRun> {
+fn read(value: &[u8]) -> Option<ClosedRun> {
     let (id, sequence) = std::str::from_utf8(value).ok()?.split_once(' ')?;
-    Some(EndedRun {
+    Some(ClosedRun {
         id: id.to_owned(),
         sequence: sequence.parse().ok()?,
     })

@@ -119,7 +119,7 @@ pub(crate) fn execute(speaker: &mut Speaker, words: &[&[u8]]) -> NodeReply {
 }
 
 /// Executes a command of words without spaces, which must succeed.
-pub(crate) fn ask(speaker: &mut Speaker, line: &str) -> NodeReply {
+pub(crate) fn command(speaker: &mut Speaker, line: &str) -> NodeReply {
     let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
     let reply = execute(speaker, &words);
     assert!(!matches!(reply, NodeReply::Error(_)), "{line}: {reply:?}");
@@ -128,23 +128,23 @@ pub(crate) fn ask(speaker: &mut Speaker, line: &str) -> NodeReply {
 
 pub(crate) fn administrator(node: &Arc<Embedded>) -> Speaker {
     let mut speaker = node.speaker().unwrap();
-    ask(&mut speaker, &format!("AUTH admin {TOKEN}"));
+    command(&mut speaker, &format!("AUTH admin {TOKEN}"));
     speaker
 }
 
 /// A client of a namespace, which is created.
 pub(crate) fn tenant(node: &Arc<Embedded>, name: &str) -> Speaker {
     let create = format!("RB.NAMESPACE.CREATE {name} {TENANT_TOKEN}");
-    ask(&mut administrator(node), &create);
+    command(&mut administrator(node), &create);
     let mut speaker = node.speaker().unwrap();
-    ask(&mut speaker, &format!("AUTH {name} {TENANT_TOKEN}"));
+    command(&mut speaker, &format!("AUTH {name} {TENANT_TOKEN}"));
     speaker
 }
 
 /// Defines a collection without indexes.
 pub(crate) fn define(speaker: &mut Speaker, collection: &str) {
     let definition = "{\"write_version\":1,\"rules_version\":4}";
-    ask(speaker, &format!("RB.COL.DEFINE {collection} {definition}"));
+    command(speaker, &format!("RB.COL.DEFINE {collection} {definition}"));
 }
 
 /// Writes to one collection; nothing may be rejected.

@@ -12,7 +12,7 @@ use rillbase_query::ejson::parse_document;
 use rillbase_storage_node::{Embedded, NodeCore, NodeServer, Speaker};
 
 use crate::embedded_node::{
-    NodeDirectory, NodeReply, TOKEN, administrator, ask, define, execute, tenant, write,
+    NodeDirectory, NodeReply, TOKEN, administrator, command, define, execute, tenant, write,
 };
 
 const TENANT: &str = "01234567-89ab-cdef-0123-456789abcdef";
@@ -131,11 +131,11 @@ fn part(reply: &NodeReply) -> (u64, Vec<ReadGroup>) {
 }
 
 fn read(admin: &mut Speaker, after: u64) -> (u64, Vec<ReadGroup>) {
-    part(&ask(admin, &format!("RB.FEED.READ {after}")))
+    part(&command(admin, &format!("RB.FEED.READ {after}")))
 }
 
 fn sequence(admin: &mut Speaker) -> u64 {
-    ask(admin, "RB.FEED.INFO").value("sequence").number()
+    command(admin, "RB.FEED.INFO").value("sequence").number()
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn groups_are_bounded_unless_their_documents_changed_as_one() {
     let (mut after, mut sizes) = (start, Vec::new());
     while after < position {
         let line = format!("RB.FEED.READ {after} RELEASE {after} BYTES 1");
-        let (next, groups) = part(&ask(&mut admin, &line));
+        let (next, groups) = part(&command(&mut admin, &line));
         sizes.extend(groups.iter().map(|group| group.images.len()));
         after = next;
     }
@@ -278,7 +278,7 @@ fn documents_of_collections_that_servers_do_not_have_are_skipped() {
     define(&mut other, GOODS);
     write(&mut other, GOODS, vec![insert(3, "c")], true);
     assert_eq!(read(&mut admin, start).1.len(), 2);
-    ask(&mut owner, &format!("RB.COL.DROP {GOODS}"));
+    command(&mut owner, &format!("RB.COL.DROP {GOODS}"));
     let collections = |admin: &mut Speaker| {
         let (_, groups) = read(admin, start);
         let images = groups.iter().flat_map(|group| &group.images);
@@ -291,7 +291,7 @@ fn documents_of_collections_that_servers_do_not_have_are_skipped() {
     node = directory.open();
     let mut admin = administrator(&node);
     assert_eq!(collections(&mut admin), [ORDERS_BYTES; 2]);
-    ask(&mut admin, &format!("RB.NAMESPACE.DROP {TENANT}"));
+    command(&mut admin, &format!("RB.NAMESPACE.DROP {TENANT}"));
     assert!(read(&mut admin, start).1.is_empty());
     node.close().unwrap();
 }
@@ -334,7 +334,7 @@ fn blocked_read(
     let mut admin = administrator(node);
     let line = format!("RB.FEED.READ {after} BLOCK {milliseconds}");
     let reader = std::thread::spawn(move || {
-        let (_, groups) = part(&ask(&mut admin, &line));
+        let (_, groups) = part(&command(&mut admin, &line));
         (groups.len(), Instant::now())
     });
     std::thread::sleep(PROMPT);
@@ -342,27 +342,27 @@ fn blocked_read(
 }
 
 #[test]
-fn a_write_ends_a_wait_and_a_publication_does_not() {
+fn a_wait_is_over_after_a_write_but_not_after_a_publication() {
     let directory = NodeDirectory::new();
     let node = directory.open();
     let (mut admin, mut tenant) = (administrator(&node), tenant(&node, TENANT));
     define(&mut tenant, GOODS);
-    ask(&mut tenant, "RB.TOPIC.CREATE news");
+    command(&mut tenant, "RB.TOPIC.CREATE news");
     let after = sequence(&mut admin);
     let started = Instant::now();
     let reader = blocked_read(&node, after, 400);
-    ask(&mut tenant, "RB.PUB news ID 1");
-    let (groups, ended) = reader.join().unwrap();
+    command(&mut tenant, "RB.PUB news ID 1");
+    let (groups, replied) = reader.join().unwrap();
     assert_eq!(groups, 0);
-    assert!(ended - started >= Duration::from_millis(400));
+    assert!(replied - started >= Duration::from_millis(400));
 
     let reader = blocked_read(&node, after, 1000);
-    ask(&mut tenant, "RB.PUB news ID 2");
+    command(&mut tenant, "RB.PUB news ID 2");
     let written = Instant::now();
     write(&mut tenant, GOODS, vec![insert(1, "a")], true);
-    let (groups, ended) = reader.join().unwrap();
+    let (groups, replied) = reader.join().unwrap();
     assert_eq!(groups, 1);
-    assert!(ended - written < PROMPT);
+    assert!(replied - written < PROMPT);
     node.close().unwrap();
 }
 
@@ -386,9 +386,9 @@ fn run(info: &NodeReply) -> String {
 }
 
 #[test]
-fn a_run_is_named_by_the_next_one_if_it_ended_cleanly() {
+fn a_run_is_named_by_the_next_one_if_it_was_closed_cleanly() {
     let directory = NodeDirectory::new();
-    let info = |node: &Arc<Embedded>| ask(&mut administrator(node), "RB.FEED.INFO");
+    let info = |node: &Arc<Embedded>| command(&mut administrator(node), "RB.FEED.INFO");
     let node = directory.open();
     let first = info(&node);
     assert_eq!(previous(&first), None);
@@ -420,9 +420,9 @@ fn a_run_is_named_by_the_next_one_if_it_ended_cleanly() {
 }
 
 /// Whether the previous run ended cleanly.
-fn ended_cleanly(directory: &NodeDirectory) -> bool {
+fn was_closed_cleanly(directory: &NodeDirectory) -> bool {
     let node = directory.open();
-    let info = ask(&mut administrator(&node), "RB.FEED.INFO");
+    let info = command(&mut administrator(&node), "RB.FEED.INFO");
     node.close().unwrap();
     previous(&info).is_some()
 }
@@ -437,7 +437,7 @@ fn a_node_closes_cleanly_while_a_read_waits() {
     node.close().unwrap();
     assert!(started.elapsed() < WAIT / 2);
     reader.join().unwrap();
-    assert!(ended_cleanly(&directory));
+    assert!(was_closed_cleanly(&directory));
 }
 
 #[test]
@@ -456,5 +456,5 @@ fn a_server_stops_cleanly_while_a_read_waits() {
     server.stopper()();
     server.wait().unwrap();
     assert!(started.elapsed() < WAIT);
-    assert!(ended_cleanly(&directory));
+    assert!(was_closed_cleanly(&directory));
 }

@@ -315,7 +315,7 @@ mod tests {
         fn write_much(&self) {
             for number in 0_u64..40 {
                 let mut batch = WriteBatch::new();
-                batch.put(&self.node.values, &number.to_be_bytes(), &[7; 1 << 20]);
+                batch.put(&self.node.values, &number.to_be_bytes(), &vec![7; 1 << 20]);
                 self.node.db.write(batch, Durability::Buffered).unwrap();
             }
             self.node.db.flush().unwrap();
