@@ -60,7 +60,7 @@ async def of_query(
     facts.require_postgres(collection, "Explanations of subscriptions")
     access = bind(collection, claims) if is_ruled else None
     rule, served = _read_rule(access), await read_served()
-    grids = served.of(tenant_id) or served.shared
+    grids = served.of(tenant_id) or served.of(collection.backend)
     if not grids:
         raise Unavailable("The grid has not started yet.", headers={"Retry-After": "1"})
 

@@ -180,9 +180,9 @@ async def _run(statement: Statement, *parameters: bytes) -> StatementResult:
 
 
 def _grids(result: StatementResult) -> list[GridEpoch]:
-    return [
-        GridEpoch(
-            *(result.integer(row, column) for column in range(4)), Backend(result.text(row, 4))
-        )
-        for row in range(result.rows)
-    ]
+    return [_grid(result, row) for row in range(result.rows)]
+
+
+def _grid(result: StatementResult, row: int) -> GridEpoch:
+    installation, epoch, write, query = (result.integer(row, column) for column in range(4))
+    return GridEpoch(installation, epoch, write, query, Backend(result.text(row, 4)))

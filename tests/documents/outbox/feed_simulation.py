@@ -162,7 +162,8 @@ class SimulatedServers:
     async def node_run(self) -> NodeRun:
         def effect() -> NodeRun:
             node = self._world.node
-            return NodeRun(node.run, node.sequence, *(node.previous or (None, None)))
+            run, closed_at = node.previous or (None, None)
+            return NodeRun(node.run, node.sequence, run, closed_at)
 
         return await self._world.call(effect)
 

@@ -17,7 +17,15 @@ from documents.outbox.entries import (
     encode_image,
     encode_tick_body,
 )
-from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer, EventLayerStatus, stream
+from documents.outbox.events import (
+    RETENTION_BYTES,
+    RETENTION_MS,
+    AppendVerdict,
+    EntryGroup,
+    EventLayer,
+    EventLayerStatus,
+    stream,
+)
 from foundation.valkey_wire import ValkeyWire
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey
@@ -33,8 +41,13 @@ def entry(version: int = 1, body: bytes = b"body") -> bytes:
     )
 
 
-async def installed(events: EventLayer, epochs: str = "1:2", **limits: int) -> EventLayerStatus:
-    answer = await events.install(1, epochs, **limits)
+async def installed(
+    events: EventLayer,
+    epochs: str = "1:2",
+    retention_ms: int = RETENTION_MS,
+    retention_bytes: int = RETENTION_BYTES,
+) -> EventLayerStatus:
+    answer = await events.install(1, epochs, retention_ms, retention_bytes)
     assert answer.verdict is AppendVerdict.OK
     return await events.read_status()
 
@@ -305,3 +318,29 @@ async def test_stream_names_reveal_nothing_about_tenants(
         "{rillbase}:events:1:state",
         *(f"{stream(1, 1, p)}{part}" for p in (0, 1) for part in ("", ":count", ":trim")),
     }
+
+
+async def test_replaced_streams_are_empty_and_count_from_the_time(
+    events: EventLayer, client: redis.Redis
+) -> None:
+    before = await installed(events)
+    await append(events, [(0, entry())])
+    assert (await events.install(1, "1:2", replaced="other")).verdict is AppendVerdict.REBORN
+    assert (await events.install(0, "1:2", replaced=before.random)).verdict is AppendVerdict.OUTRUN
+    replaced = await events.install(2, "1:1", replaced=before.random)
+    assert replaced.verdict is AppendVerdict.OK
+    after = await events.read_status()
+    assert after.random not in ("", before.random)
+    assert (after.epochs, after.cursor) == ("1:1", "")
+    assert client.exists(stream(1, 1, 0), stream(1, 1, 1)) == 0
+    await append(events, [(0, entry())])
+    assert client.hget(f"{stream(1, 1, 0)}:count", "entries") == b"%d" % (replaced.time_us + 1)
+
+
+async def test_a_tick_stores_where_its_writer_continues(events: EventLayer) -> None:
+    status = await installed(events)
+    body = encode_tick_body(1, INCARNATION[:16], SNAPSHOT)
+    for cursor, stored in (("here", "here"), ("", "here"), ("there", "there")):
+        answer = await events.tick(status.time_us, 1, status, INCARNATION[:16], body, cursor)
+        assert answer.verdict is AppendVerdict.OK
+        assert (await events.read_status()).cursor == stored

@@ -13,6 +13,7 @@ from django.db import connections
 
 from connections.connection_registry import STOPPING
 from documents.outbox.database import close_relay_pool
+from documents.backend import Backend
 from foundation import event_server as event_layer
 from realtime.grid.layout import CHANGED
 from realtime.grid.size import GridSize
@@ -33,10 +34,10 @@ async def test_a_subscriber_waits_while_the_event_layer_is_briefly_unavailable(
     caplog.set_level(logging.INFO, process.log.name)
     hub = HubProcess()
     valkey.kill()
-    task = asyncio.create_task(hub.running(uuid4()))
+    task = asyncio.create_task(hub.running(uuid4(), Backend.POSTGRES))
     await until(lambda: "the grid is read again" in caplog.text, "a first attempt")
     valkey.start()
-    assert await task is hub.now(None)
+    assert await task is hub.now(Backend.POSTGRES)
     await hub.stop()
     await event_layer.close()
     await close_relay_pool()
@@ -49,7 +50,7 @@ async def test_a_hub_starts_when_another_server_announces_its_stop(
     hub = HubProcess()
     hub.prepare({"type": STOPPING, "process": hub.name})
     hub.prepare({"type": STOPPING, "process": "another"})
-    await until(lambda: hub.now(None) is not None, "the hub")
+    await until(lambda: hub.now(Backend.POSTGRES) is not None, "the hub")
     await hub.stop()
     await event_layer.close()
     await close_relay_pool()
@@ -77,7 +78,7 @@ async def test_an_announced_dedicated_grid_is_used_immediately(
     # Nobody looks by the clock.
     settings_environment.setattr(process, "POLL_S", 3600.0)
     hub = HubProcess()
-    await hub.running(account.tenant.pk)
+    await hub.running(account.tenant.pk, Backend.POSTGRES)
     assert not hub.has_dedicated_hub(account.tenant.pk)
     grid = fake_grid(account, GridSize(1), valkey.url)
     await asyncio.to_thread(_with_connections, grid.__enter__)

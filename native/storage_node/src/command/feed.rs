@@ -26,7 +26,7 @@ const STOP_TICK: Duration = Duration::from_millis(50);
 /// The limits of a group, unless its documents changed as one.
 const GROUP_LIMITS: ParcelLimits = ParcelLimits {
     images: 250,
-    bytes: 1 << 20,
+    bytes: 512 << 10,
 };
 /// The largest images of a batch, together, that are one group.
 const MAX_ATOMIC_BYTES: usize = 32 << 20;
