@@ -87,7 +87,9 @@ class ConnectedServers:
         except RedisError as error:
             raise _event_layer_failed(error) from None
 
-    async def append(self, stamp_us: int, groups: Sequence[EntryGroup | PackedGroup]) -> AppendResult:
+    async def append(
+        self, stamp_us: int, groups: Sequence[EntryGroup | PackedGroup]
+    ) -> AppendResult:
         try:
             result = await self._layer.append(stamp_us, self._token, groups)
         except RedisError as error:

@@ -1,24 +1,7 @@
-"""The tests of the data plane run for both backends, except for those that say why not."""
+"""The tests of the data plane run for both backends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.documents.backends import backend, pytest_generate_tests
 
-import pytest
-
-from documents.backend import Backend
-from tests.documents.collection import default_backend
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    only = metafunc.definition.get_closest_marker("backend")
-    backends = [*Backend] if only is None else [only.args[0]]
-    metafunc.parametrize("backend", backends, indirect=True, ids=str, scope="module")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    """The backend of the collections that a test makes."""
-    token = default_backend.set(request.param)
-    yield request.param
-    default_backend.reset(token)
+__all__ = ["backend", "pytest_generate_tests"]

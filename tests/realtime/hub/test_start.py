@@ -12,8 +12,8 @@ import pytest
 from django.db import connections
 
 from connections.connection_registry import STOPPING
-from documents.outbox.database import close_relay_pool
 from documents.backend import Backend
+from documents.outbox.database import close_relay_pool
 from foundation import event_server as event_layer
 from realtime.grid.layout import CHANGED
 from realtime.grid.size import GridSize

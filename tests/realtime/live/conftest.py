@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 import redis
+from django.db import connections
 
-from realtime.grid.layout import GridEpoch
+from documents.backend import Backend
+from realtime.events.layer import lease_key
+from realtime.grid.layout import GRIDS, GridEpoch, NodeSpec
 from tests.own_valkey import free_port
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import begin, subscribe
@@ -36,6 +39,8 @@ class BackgroundProcesses:
 
     valkey: redis.Redis
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    #: The grid of the backend that is tested.
+    grid: GridEpoch = GRID
 
     def start(self, command: str) -> None:
         self._run(command, "manage.py", command, "--port", str(free_port()))
@@ -77,13 +82,34 @@ class BackgroundProcesses:
 
     def watches(self) -> bool:
         """Return whether all nodes run."""
-        return all(self._is_running(node.name) for node in GRID.nodes())
+        return all(self._is_running(node) for node in self.grid.nodes())
 
-    def _is_running(self, node: str) -> bool:
-        lease = f"{{rillbase}}:events:1:1:lease:{node}"
+    def use(self, backend: Backend) -> None:
+        """Test a backend from now on. The grid of native collections is created with the first."""
+        if backend == self.grid.backend:
+            return
+        if backend == GRID.backend:
+            self.grid = GRID
+            return
+        # Models can be imported once Django is set up.
+        from tests.documents.collection import make_collection
+
+        make_collection("", backend=backend)
+        wait_until(lambda: bool(_grids_of(backend)), what=f"the grid of {backend} collections")
+        self.grid = _grids_of(backend)[-1]
+
+    def _is_running(self, node: NodeSpec) -> bool:
+        lease = lease_key(node.prefix, node.epoch, node.name)
         until, report = self.valkey.hmget(lease, "until", "report")
         seconds, _ = self.valkey.time()
         return until is not None and int(until) > seconds * 1000 and b'"running"' in (report or b"")
+
+
+def _grids_of(backend: Backend) -> list[GridEpoch]:
+    with connections["relay"].cursor() as cursor:
+        cursor.execute(GRIDS.sql)
+        rows = cursor.fetchall()
+    return [GridEpoch(*row[:4], backend) for row in rows if row[4] == backend]
 
 
 def _hubs(valkey: redis.Redis) -> set[object]:
@@ -124,7 +150,7 @@ def _can_resume(server: str) -> bool:
     # Models can be imported once Django is set up.
     from tests.documents.collection import make_collection
 
-    probe = make_collection(server)
+    probe = make_collection(server, backend=Backend.POSTGRES)
     key = probe.caller.headers["Authorization"].removeprefix("Bearer ")
     with greeted(server, key) as client:
         answer = subscribe(client, "probe", collection=probe.name)
@@ -142,11 +168,13 @@ class SharedBackground:
         self._stack = contextlib.ExitStack()
         self._current: BackgroundProcesses | None = None
 
-    def start(self) -> BackgroundProcesses:
+    def start(self, backend: Backend) -> BackgroundProcesses:
         """Return the running processes; start them if a test has left them in another state."""
         if self._current is None or not self._current.is_complete():
             self.stop()
             self._current = self._stack.enter_context(running(self._server, self._valkey_url))
+        self._current.use(backend)
+        wait_until(self._current.watches, what="the nodes to run", timeout_s=180)
         return self._current
 
     def stop(self) -> None:
@@ -162,8 +190,8 @@ def shared_background(server: str, valkey_url: str) -> Iterator[SharedBackground
 
 
 @pytest.fixture
-def background(shared_background: SharedBackground) -> BackgroundProcesses:
-    return shared_background.start()
+def background(shared_background: SharedBackground, backend: Backend) -> BackgroundProcesses:
+    return shared_background.start(backend)
 
 
 @pytest.fixture

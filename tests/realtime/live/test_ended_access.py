@@ -39,7 +39,10 @@ ENDS_WITHIN_S = 5.0
 #: The rest of a token's maximum age, in which the connections are opened.
 TOO_OLD_IN_S = 10
 
-pytestmark = pytest.mark.usefixtures("background")
+pytestmark = [
+    pytest.mark.usefixtures("background"),
+    pytest.mark.backend("postgres", reason="access does not depend on the backend"),
+]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from tests.realtime.client import greeted
 from tests.realtime.live.member import Member
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.backend("postgres", reason="ends do not depend on the backend")
+
 
 async def _nothing(_: SubscriptionRecords) -> None:
     """Look for no requests to end a subscription."""

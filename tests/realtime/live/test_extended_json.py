@@ -14,6 +14,10 @@ from tests.make import make_key
 from tests.realtime.client import greeted, opened
 from tests.realtime.live.answer import begin, subscribe
 
+pytestmark = pytest.mark.backend(
+    "postgres", reason="the form of frames does not depend on the backend"
+)
+
 #: A value of every BSON type that a document may have, in the canonical form.
 TYPES: dict[str, Any] = {
     "int32": {"$numberInt": "1"},

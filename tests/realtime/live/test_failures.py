@@ -69,8 +69,10 @@ def test_unreadable_entries_are_skipped(
     todos.insert({"_id": "a"})
     for answer in answers:
         answer.until_shows([{"_id": "a"}])
-    for stream in ("0", "1", "log:0"):
-        background.valkey.xadd(f"{{rillbase}}:events:1:1:{stream}", {"e": b"\xffwritten by nobody"})
+    grid = background.grid
+    for stream in (*range(grid.write_partitions), "log:0"):
+        name = f"{grid.prefix}:{grid.epoch}:{stream}"
+        background.valkey.xadd(name, {"e": b"\xffwritten by nobody"})
     todos.insert({"_id": "b"})
     for answer in answers:
         answer.until_shows([{"_id": "a"}, {"_id": "b"}], timeout_s=RECOVERY_S)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from tests.realtime.live.conftest import BackgroundProcesses
 
+pytestmark = pytest.mark.backend("postgres", reason="it compares with SQL")
+
 #: How many grouped queries, and how many with lookups, are subscribed to at each of some steps, and
 #: queried at others.
 WATCHED, ASKED = 4, 3

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tenants.sweeps import usage_roll_up
 from tests.caller import with_key
 from tests.documents.collection import CollectionClient
 from tests.realtime.client import Client
 from tests.realtime.live.answer import subscribe
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.backend("postgres", reason="usage is metered before the backend is known")
 
 
 def test_the_overview_counts_events_and_connections(

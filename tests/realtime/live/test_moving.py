@@ -19,6 +19,8 @@ from tests.realtime.live.conftest import BackgroundProcesses
 from tests.realtime.live.test_resuming import key_of
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.backend("postgres", reason="it resizes the grid of PostgreSQL")
+
 MOVED_S = 60.0
 #: Between writes while the grid is resized.
 BETWEEN_S = 0.05

@@ -19,6 +19,10 @@ from tests.realtime.live.conftest import BackgroundProcesses
 from tests.realtime.live.test_resuming import key_of
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.backend(
+    "postgres", reason="dedicated grids have collections in PostgreSQL"
+)
+
 MOVED_S = 60.0
 
 

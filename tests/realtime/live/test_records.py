@@ -14,7 +14,12 @@ from tests.realtime.live.member import Member
 from tests.realtime.live.test_rights import anonymous_key, change_rules
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.usefixtures("frequent_records")
+pytestmark = [
+    pytest.mark.usefixtures("frequent_records"),
+    pytest.mark.backend(
+        "postgres", reason="the list of subscriptions does not depend on the backend"
+    ),
+]
 
 
 def listed(member: Member) -> dict[str, Any]:

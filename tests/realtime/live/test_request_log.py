@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import requests
 
 from tenants.request_log import recorder
@@ -10,6 +11,10 @@ from tests.documents.collection import CollectionClient
 from tests.realtime.client import Client
 from tests.realtime.live.answer import subscribe
 from tests.waiting import wait_until
+
+pytestmark = pytest.mark.backend(
+    "postgres", reason="the request log does not depend on the backend"
+)
 
 
 def entries(todos: CollectionClient, **filters: str) -> list[dict[str, object]]:

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from realtime.events.layer import lease_key
 from tests.documents.collection import CollectionClient, make_collection
 from tests.realtime.live.answer import Answer, subscribe
-from tests.realtime.live.conftest import GRID
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ def follow(client: Client, answers: dict[str, Answer], until: Callable[[], bool]
 
 
 def pid_of(background: BackgroundProcesses, node: str) -> int | None:
-    report = background.valkey.hget(f"{{rillbase}}:events:1:1:lease:{node}", "report")
+    key = lease_key(background.grid.prefix, background.grid.epoch, node)
+    report = background.valkey.hget(key, "report")
     pid = json.loads(report or b"{}").get("pid")
     return None if pid is None else int(pid)
 
@@ -109,7 +110,7 @@ def kill_nodes(background: BackgroundProcesses) -> None:
 
     Whoever is killed is waited for.
     """
-    *filters, sort = (node.name for node in GRID.nodes())
+    *filters, sort = (node.name for node in background.grid.nodes())
     for node in filters:
         replace(background, {name: pid_of(background, name) for name in (node, sort)})
 
