@@ -20,6 +20,7 @@ from django.db import connections
 from documents.backend import Backend
 from realtime.events.layer import lease_key
 from realtime.grid.layout import GRIDS, GridEpoch, NodeSpec
+from tests.documents.backends import backend, pytest_generate_tests
 from tests.own_valkey import free_port
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import begin, subscribe
@@ -226,3 +227,6 @@ def client(server: str, todos: CollectionClient) -> Iterator[Client]:
     """A connection with the rights of the collection's own key."""
     with greeted(server, todos.caller.headers["Authorization"].removeprefix("Bearer ")) as client:
         yield client
+
+
+__all__ = ["backend", "pytest_generate_tests"]
