@@ -44,6 +44,9 @@ KILLS = ("node", "grid", "relay", "valkey", "web")
 NATIVE_KILLS = ("storage",)
 BULK = 1_000
 LOOK_S = 0.02
+START_S = 60.0
+#: The nodes of the default grid.
+POSTGRES_NODES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,20 @@ def live_stack(grid: str, backend: str = "postgres") -> Iterator[Stack]:
         kind = {"RILLBASE_GRID": grid}
         nodes = Restartable(installed, "grid", ["manage.py", "grid"], "/readyz", kind)
         opened.enter_context(running([web, relay, nodes]))
+        if storage is not None:
+            _until_native_nodes_run(nodes)
         yield Stack(installed, web, relay, nodes, storage, prepared["key"])
+
+
+def _until_native_nodes_run(grid: Restartable) -> None:
+    """Wait for the nodes of the grid that was created with the first native collection."""
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        nodes = json.loads(grid.fetch("/status"))["nodes"].values()
+        if len(nodes) > POSTGRES_NODES and all(n.get("state") == "running" for n in nodes):
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the nodes of native collections did not start")
 
 
 async def until(holds: Callable[[], bool], seconds: float) -> bool:
