@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 import redis
@@ -18,9 +18,10 @@ from benchmarks.support.sockets import Crowd
 
 SUBSCRIBERS, WRITES_PER_S = 100, 300.0
 #: Documents that the feed publishes at once.
-BACKLOG = 100_000
+BACKLOG = 40_000
 LOOK_S = 0.01
 TIMEOUT_S = 120.0
+_STATE = "{rillbase}:events:1n1:state"
 _STREAM = "{rillbase}:events:1n1:*:0:count"
 
 
@@ -62,7 +63,7 @@ def measure_feed(
     """Measure how fast the feed publishes what was written while it did not run."""
     with redis.Redis.from_url(installed.environment["REDIS_URL"]) as events:
         with service(installed, "relay", storage):
-            _until_published(events, 1)
+            _until(lambda: events.hexists(_STATE, "cursor"))
         rng = random.Random(6)
         for _ in range(BACKLOG // BULK):
             operations = [{"insert": random_document(rng)} for _ in range(BULK)]
@@ -70,10 +71,13 @@ def measure_feed(
             caller.post("native-plain/documents:bulk", body)
         before = _published(events)
         with service(installed, "relay", storage):
-            _until_published(events, before + BULK)
+            _until(lambda: _published(events) >= before + BULK)
             begun, first = time.perf_counter(), _published(events)
-            _until_published(events, before + BACKLOG)
-            rate = (before + BACKLOG - first) / (time.perf_counter() - begun)
+            _until(lambda: _published(events) >= before + BACKLOG)
+            last, took_s = _published(events), time.perf_counter() - begun
+    if last > before + 2 * BACKLOG:
+        raise RuntimeError("the feed was too far behind and began again")
+    rate = (before + BACKLOG - first) / took_s
     what = f"after-images of {BACKLOG:,} documents published by the feed"
     report.add("feed_per_s", rate, "/s", what, ">= 50000")
 
@@ -84,9 +88,9 @@ def _published(events: redis.Redis) -> int:
     return count
 
 
-def _until_published(events: redis.Redis, entries: int) -> None:
+def _until(holds: Callable[[], object]) -> None:
     deadline = time.monotonic() + TIMEOUT_S
-    while _published(events) < entries:
+    while not holds():
         if time.monotonic() > deadline:
             raise RuntimeError("the feed did not publish everything")
         time.sleep(LOOK_S)
