@@ -13,13 +13,8 @@ import pytest
 from documents.outbox.entries import Image, StreamEntryKind
 from foundation.json_types import JsonObject
 from realtime.delivery_trace import story, wording
-from realtime.delivery_trace.evidence import (
-    Clause,
-    CurrentDocument,
-    Evidence,
-    OutboxRow,
-    StreamEntry,
-)
+from realtime.delivery_trace.evidence import Clause, Evidence, StreamEntry
+from realtime.delivery_trace.stored_versions import CurrentDocument, FeedProgress, OutboxRow
 from rillbase_native import Filter, Value
 
 ROOT = Path(__file__).resolve().parents[3]

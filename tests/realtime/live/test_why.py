@@ -20,12 +20,7 @@ from tests.realtime.live.member import Member, stages, step
 from tests.realtime.live.test_bounds import key_of
 from tests.realtime.live.test_rights import anonymous_key
 
-pytestmark = [
-    pytest.mark.usefixtures("frequent_records"),
-    pytest.mark.backend(
-        "postgres", reason="explanations of native collections are not available yet"
-    ),
-]
+pytestmark = pytest.mark.usefixtures("frequent_records")
 
 
 def test_a_delivered_event_is_explained_with_its_number(
