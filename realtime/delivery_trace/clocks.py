@@ -14,7 +14,6 @@ from documents.store.database import pool
 from documents.store.facts import CollectionFacts
 from foundation import event_server
 from foundation.postgres import Statement
-from foundation.valkey_wire import Reply
 from storage_engine.node.client import client
 
 _DATABASE_TIME = Statement("SELECT clock_timestamp()")
@@ -40,8 +39,8 @@ async def _time_of_writes_us(collection: CollectionFacts) -> int:
     return result.time_us(0, 0)
 
 
-def time_us(reply: Reply) -> int:
-    """Parse the reply to `TIME`."""
+def time_us(reply: object) -> int:
+    """Parse the reply to `TIME`, of Valkey or the storage node."""
     match reply:
         case [bytes(seconds), bytes(microseconds)]:
             return int(seconds) * _US_PER_S + int(microseconds)

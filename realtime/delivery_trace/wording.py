@@ -68,10 +68,13 @@ PUBLISHED_LONG_AGO = "It was published, but so long ago that the outbox no longe
 NOT_PUBLISHED = "It waits in the outbox for the relay, which publishes what writers could not."
 #: Of native collections, whose outbox is the log.
 PASSED_BY_FEED = (
-    "The feed has passed it in the storage node's log. The write stream retains entries for seconds "
-    "and no longer has this one."
+    "The feed has passed it in the storage node's log. The write stream retains entries for "
+    "seconds and no longer has this one."
 )
-NOT_FED = "It waits in the storage node's log for the feed, which publishes the log in order."
+NOT_FED = (
+    "It is in the storage node's log. The feed, which publishes the log in order, has not reached "
+    "it yet."
+)
 FEED_BEGINS = (
     "The feed of the storage node's log begins with new write streams, so it is not known whether "
     "it has passed this version."
