@@ -208,7 +208,8 @@ async def test_a_grid_replaces_only_those_of_its_backend(
         try:
             for node in (node for grid in await read_grids() for node in grid.nodes()):
                 key = lease_key(node.prefix, node.epoch, node.name)
-                client.hset(key, mapping={"until": FAR_AWAY_MS, "report": '{"state": "running"}'})
+                report = {"until": FAR_AWAY_MS, "report": '{"state": "running"}'}
+                client.hset(key, mapping={"holder": "somebody", "token": 1, **report})
             async with running_service(GridSupervisor(RecordingLauncher())):
                 await until(
                     lambda: active_grids(admin) == {2, 1002}, "the newest grid of each backend"
