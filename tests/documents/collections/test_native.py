@@ -182,15 +182,6 @@ def test_backends_are_not_mixed_in_one_call(
     assert query(caller, {}) == ["a"]
 
 
-def test_it_cannot_be_subscribed_to_yet(
-    server: str, caller: Caller, account: TenantAccount
-) -> None:
-    create(caller, account)
-    with greeted(server, account.admin_key) as client:
-        answer = client.ask("subscribe", "s", collection="things")
-    assert (answer["type"], answer["error"]["code"]) == ("error", "not_supported_by_backend")
-
-
 def test_no_view_and_no_source_can_be_over_it_yet(caller: Caller, account: TenantAccount) -> None:
     create(caller, account)
     view = {
