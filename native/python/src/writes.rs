@@ -13,13 +13,13 @@ use rillbase_documents::changes::{self, EntryColumns};
 use rillbase_documents::columns::byteas;
 use rillbase_documents::operations;
 use rillbase_documents::outcome::{self, results};
+use rillbase_documents::partition::covering_hashes;
 use rillbase_documents::plan::{self, AccessFilters, NamedTarget, WriteCollection};
 use rillbase_documents::precondition;
 use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_documents::unique::{OwnedKey, OwnedKeys};
 use rillbase_documents::write_format;
-use rillbase_documents::partition::covering_hashes;
 
 use crate::errors::{query_error, refused};
 use crate::filters::PyFilter;

@@ -17,7 +17,6 @@ from foundation.scope import scoped
 from tests.caller import Caller, problem
 from tests.documents.collections import stored_documents
 from tests.make import TenantAccount
-from tests.realtime.client import greeted
 from tests.waiting import wait_until
 
 BY_RANK = {"name": "by-rank", "fields": [["rank", 1]]}
