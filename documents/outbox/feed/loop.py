@@ -118,7 +118,9 @@ class FeedLoop:
             if self._reason != str(error):
                 logger.warning("the feed of native collections waits: %s", error)
             self._reason = str(error)
-        except Exception:
-            logger.exception("the feed of native collections failed")
+        except Exception as error:
+            if self._reason != str(error):
+                logger.exception("the feed of native collections failed")
+            self._reason = str(error)
         finally:
             servers.close()

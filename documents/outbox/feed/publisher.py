@@ -33,10 +33,10 @@ IDLE_MS = 200
 #: The time between ticks while there are writes, in microseconds.
 TICK_US = 200_000
 #: Readers treat a tick as current, so an older position is not ticked.
-MAX_TICK_LAG_MS = 2_000
+MAX_BEHIND_MS = 2_000
 #: Grid nodes ignore changes that they have read as documents, but not forever
-#: (docs/protocol.md): a feed that is further behind begins a new incarnation.
-MAX_LAG_MS = 30_000
+#: (docs/protocol.md): a feed that has older changes begins a new incarnation.
+MAX_AGE_MS = 30_000
 
 
 class FeedInterrupted(Exception):
@@ -65,8 +65,10 @@ class LogChanges:
 
     position: int
     groups: Sequence[EntryGroup | PackedGroup]
-    #: The age of the last of them.
-    lag_ms: int = 0
+    #: The age of the first of them.
+    oldest_ms: int = 0
+    #: The age of the state at the position; 0: it is the newest.
+    behind_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +193,14 @@ class FeedPublisher:
         stamp_us, ticked_us = status.time_us, 0
         while should_continue():
             changes = await self._servers.changes(position, released, IDLE_MS)
-            if changes.lag_ms > MAX_LAG_MS:
+            if changes.oldest_ms > MAX_AGE_MS:
                 raise ChangesTruncated
             position, now_us = changes.position, stamp_us
             if changes.groups:
                 appended = _require_ok(await self._servers.append(stamp_us, changes.groups))
                 now_us = appended.time_us
             is_due = not changes.groups or now_us - ticked_us >= TICK_US
-            if is_due and changes.lag_ms <= MAX_TICK_LAG_MS:
+            if is_due and changes.behind_ms <= MAX_BEHIND_MS:
                 cursor = replace(cursor, position=position)
                 ticked = _require_ok(await self._servers.tick(stamp_us, status, cursor))
                 now_us = ticked_us = ticked.time_us

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from struct import unpack
 from typing import cast
@@ -54,17 +55,13 @@ class ConnectedServers:
         return as_log_status(await self._call("RB.FEED.INFO"))
 
     async def changes(self, after: int, released: int, wait_ms: int) -> LogChanges:
-        try:
-            reply = await self._call("RB.FEED.READ", after, "RELEASE", released, "BLOCK", wait_ms)
-        except CommandRejected as error:
-            if error.code == "TRUNCATED":
-                raise ChangesTruncated from None
-            raise
+        reply = await self._call("RB.FEED.READ", after, "RELEASE", released, "BLOCK", wait_ms)
         groups = cast("list[tuple[int, bytes, bytes]]", member(reply, b"groups"))
         return LogChanges(
             number(reply, b"position"),
             [PackedGroup(size, images, _hashes(hashes)) for size, hashes, images in groups],
-            number(reply, b"lag_ms"),
+            number(reply, b"oldest_ms"),
+            number(reply, b"behind_ms"),
         )
 
     async def event_status(self) -> EventLayerStatus:
@@ -85,6 +82,9 @@ class ConnectedServers:
         try:
             result = await self._layer.append(stamp_us, self._token, groups)
         except RedisError as error:
+            # It may have run out of memory.
+            with contextlib.suppress(RedisError):
+                await self._layer.trim()
             raise _event_layer_failed(error) from None
         if result.verdict is AppendVerdict.OK:
             metrics.FEED_PUBLISHED.inc(sum(group.size for group in groups))
@@ -112,6 +112,10 @@ class ConnectedServers:
             return await self._node.call(*command)
         except NodeUnavailable as error:
             raise FeedInterrupted(f"the storage node is unavailable: {error}") from None
+        except CommandRejected as error:
+            if error.code == "TRUNCATED":
+                raise ChangesTruncated from None
+            raise FeedInterrupted(f"the storage node rejected the feed: {error}") from None
 
 
 def as_log_status(reply: Reply) -> NodeLogStatus:

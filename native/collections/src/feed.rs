@@ -139,6 +139,8 @@ pub struct CollectionFeed {
     written: Arc<WrittenGroups>,
     /// The count when the last read began.
     count: u64,
+    /// The time of the last batch that was read.
+    time: Millis,
 }
 
 impl CollectionFeed {
@@ -147,13 +149,19 @@ impl CollectionFeed {
         self.changes.position()
     }
 
+    /// The time at which the last batch that was read was written, whatever it changed.
+    pub fn time(&self) -> Millis {
+        self.time
+    }
+
     /// Reads the next part of the log, of about this size, up to the visible sequence, and returns
     /// its transactions. After an error, changes have to be read by another feed.
     pub fn read(&mut self, bytes: usize) -> Result<Vec<LoggedTransaction>> {
         // Before reading, so that a group that is written meanwhile ends the next wait.
         self.count = self.written.count();
-        let batches = self.changes.read(bytes)?.into_iter();
-        let transactions = batches.map(|batch| LoggedTransaction::of(batch, self.entries));
+        let batches = self.changes.read(bytes)?;
+        self.time = batches.last().map_or(self.time, ChangeBatch::time);
+        let transactions = batches.into_iter().map(|batch| LoggedTransaction::of(batch, self.entries));
         transactions.filter_map(Result::transpose).collect()
     }
 
@@ -178,6 +186,7 @@ impl Collections {
             count: self.written.count(),
             changes: self.db.changes(after)?,
             entries: self.entries.id(),
+            time: self.db.now(),
             written: Arc::clone(&self.written),
         })
     }

@@ -26,7 +26,7 @@ from documents.outbox.events import (
     PackedGroup,
 )
 from documents.outbox.feed.publisher import (
-    MAX_LAG_MS,
+    MAX_AGE_MS,
     ChangesTruncated,
     FeedCursor,
     FeedInterrupted,
@@ -176,11 +176,15 @@ class SimulatedServers:
                 return None
             part = node.log[after : after + READ_AT_ONCE]
             entries = [(0, pickle.dumps(c)) for c in part if c.key is not None]
-            lag_us = world.now_us - part[-1].time_us if part else 0
+            ages_ms = [(world.now_us - change.time_us) // 1000 for change in part]
+            of_documents = [
+                age_ms for age_ms, c in zip(ages_ms, part, strict=True) if c.key is not None
+            ]
             groups = [EntryGroup(entries)] if entries else []
             position = after + len(part)
             self._read = (position, (node.histories, node.documents(position)))
-            return LogChanges(position, groups, lag_us // 1000)
+            behind_ms = ages_ms[-1] if ages_ms and position < node.sequence else 0
+            return LogChanges(position, groups, max(of_documents, default=0), behind_ms)
 
         changes = await world.call(effect)
         if changes is None:
@@ -426,7 +430,7 @@ class FeedSimulation:
         self.node.truncated = self.node.sequence
 
     def _pause(self) -> None:
-        self.now_us += 2 * MAX_LAG_MS * 1000
+        self.now_us += 2 * MAX_AGE_MS * 1000
 
     def _restart_events(self) -> None:
         """Restart the server with what it has stored."""

@@ -157,8 +157,10 @@ struct FeedGroup {
 struct FeedPart {
     position: Sequence,
     groups: Vec<FeedGroup>,
-    /// The age of its last transaction, in milliseconds.
-    lag: Millis,
+    /// The age of its first transaction, in milliseconds.
+    oldest: Millis,
+    /// How old the state at its position is, in milliseconds; 0 if it was the newest.
+    behind: Millis,
     /// Whether it extends to the sequence that was visible when it was read.
     is_last: bool,
 }
@@ -171,17 +173,20 @@ impl FeedPart {
             groups: Vec::new(),
             parcel: Parcel::default(),
         };
-        let mut lag = 0;
-        for transaction in feed.read(bytes).map_err(refusal)? {
-            packer.add(&transaction)?;
-            lag = node.now().saturating_sub(transaction.time());
+        let transactions = feed.read(bytes).map_err(refusal)?;
+        let age = |time| node.now().saturating_sub(time);
+        let oldest = transactions.first().map_or(0, |first| age(first.time()));
+        for transaction in &transactions {
+            packer.add(transaction)?;
         }
         packer.end_group();
+        let is_last = feed.position() >= visible;
         Ok(Self {
             position: feed.position(),
             groups: packer.groups,
-            lag,
-            is_last: feed.position() >= visible,
+            oldest,
+            behind: if is_last { 0 } else { age(feed.time()) },
+            is_last,
         })
     }
 
@@ -207,11 +212,13 @@ impl FeedPart {
     }
 
     fn write(&self, reply: &mut ReplyWriter<'_>) {
-        reply.map(3);
+        reply.map(4);
         reply.text("position");
         reply.integer(self.position);
-        reply.text("lag_ms");
-        reply.integer(self.lag);
+        reply.text("oldest_ms");
+        reply.integer(self.oldest);
+        reply.text("behind_ms");
+        reply.integer(self.behind);
         reply.text("groups");
         reply.array(self.groups.len());
         for FeedGroup { hashes, parcel } in &self.groups {
