@@ -1,4 +1,4 @@
-"""What the feed reads and appends, in which order. A simulator runs it, too, with servers of its own.
+"""What the feed reads and appends, in which order. A simulator runs it, too.
 
 A position of the log is a state: whoever has received everything up to it has what a reader at that
 sequence sees. So a tick names the position up to which everything has been appended, and there are

@@ -220,6 +220,7 @@ class SimulatedServers:
             verdict = self._verdict()
             if verdict is AppendVerdict.OK:
                 for group in groups:
+                    assert isinstance(group, EntryGroup)
                     for _, entry in group.entries:
                         self._world.events.count += 1
                         self._world.events.add(pickle.loads(entry))

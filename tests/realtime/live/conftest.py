@@ -110,7 +110,11 @@ def _grids_of(backend: Backend) -> list[GridEpoch]:
     with connections["relay"].cursor() as cursor:
         cursor.execute(GRIDS.sql)
         rows = cursor.fetchall()
-    return [GridEpoch(*row[:4], backend) for row in rows if row[4] == backend]
+    return [
+        GridEpoch(installation, epoch, write, query, backend)
+        for installation, epoch, write, query, of_backend, _ in rows
+        if of_backend == backend
+    ]
 
 
 def _hubs(valkey: redis.Redis) -> set[object]:

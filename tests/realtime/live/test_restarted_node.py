@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def watched(client: Client, todos: CollectionClient) -> list[Answer]:
     ]
 
 
-def by_id(documents: list[dict[str, object]]) -> list[dict[str, object]]:
+def by_id(documents: list[Any]) -> list[Any]:
     return sorted(documents, key=lambda document: str(document["_id"]))
 
 
@@ -75,7 +76,7 @@ def test_subscribers_are_stale_while_the_node_is_away_and_then_miss_nothing(
         until_state(answer, "stale")
     node.start()
     todos.insert({"_id": "b", "n": 2})
-    both = [{"_id": "a", "n": 1}, {"_id": "b", "n": 2}]
+    both: list[Any] = [{"_id": "a", "n": 1}, {"_id": "b", "n": 2}]
     expected = (both, both[::-1], [{"n": 2}])
     for answer, documents in zip(answers, expected, strict=True):
         answer.until_shows(documents, timeout_s=RECOVERY_S)
