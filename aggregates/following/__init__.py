@@ -16,6 +16,7 @@ The storage node keeps, for each document, the last version that it has seen and
 It skips versions that are not newer, so images may arrive twice and in any order, from the backfill
 and from the streams at once. It also stores how far each stream has been read, so a follower that
 was killed resumes there. When a stream has been trimmed past that position, or the streams have
-been replaced (a grid epoch, a restored backup, an emptied Valkey, a killed storage node), what was missed is unknown: a
-new generation is filled beside the old one, which answers until then.
+been replaced (a grid epoch, a restored backup, an emptied Valkey; for native collections also a
+storage node that was killed), what was missed is unknown: a new generation is filled beside the old
+one, which answers until then.
 """

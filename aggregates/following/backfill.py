@@ -14,7 +14,6 @@ documents are complete from then on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import batched
 from typing import NamedTuple
 from uuid import UUID
 
@@ -63,8 +62,9 @@ def _read_from_node(tenant_id: UUID, collection_id: UUID) -> Iterator[DocumentBl
     with copy_snapshot() as snapshot:
         yield DocumentBlock((), snapshot.position)
         for rows in snapshot.rows(tenant_id, collection_id):
-            for documents in batched(documents_of(rows), ROWS):
-                yield DocumentBlock(documents, snapshot.position)
+            documents = list(documents_of(rows))
+            for start in range(0, len(documents), ROWS):
+                yield DocumentBlock(documents[start : start + ROWS], snapshot.position)
 
 
 def _read_from_postgres(collection_id: UUID) -> Iterator[DocumentBlock]:

@@ -228,7 +228,7 @@ def load() -> list[ViewRow]:
     """Return every view. One whose collection does not exist any more counts as PostgreSQL's."""
     try:
         rows = list(Aggregate.unscoped.using(ALIAS).exclude(collection_id=None))
-        collections = {
+        collections: dict[UUID | None, tuple[Backend, bool]] = {
             pk: (Backend(backend), state == Collection.State.ACTIVE)
             for pk, backend, state in Collection.unscoped.using(ALIAS)
             .filter(pk__in={row.collection_id for row in rows})
