@@ -7,9 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-import redis
 
-from tests.aggregates.background_service import running
 from tests.aggregates.grouping import comparable, document
 from tests.aggregates.views.view_client import (
     is_active,
@@ -18,26 +16,13 @@ from tests.aggregates.views.view_client import (
     shown,
     state,
     wanted_of,
+    write,
 )
 from tests.caller import problem
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.documents.collection import CollectionClient
-
-
-def write(things: CollectionClient, luck: random.Random, count: int) -> None:
-    """Insert, replace, update and delete at random."""
-    for _ in range(count):
-        key = luck.randrange(30)
-        path = f"{things.path}/documents/~{key}"
-        match luck.randrange(4):
-            case 0:
-                things.caller.delete(path)
-            case 1:
-                things.caller.patch(path, {"$inc": {"n": luck.randrange(-9, 9)}})
-            case _:
-                things.caller.put(path, document(luck, key))
 
 
 @pytest.mark.usefixtures("follower")
@@ -132,36 +117,6 @@ def test_a_view_of_a_dropped_collection_reports_it(things: CollectionClient) -> 
     wait_until(lambda: state(view)["state"] == "failed", what="the view to notice")
     assert "deleted" in state(view)["error"]
     assert view.caller.delete(view.control_path).status_code == 204
-
-
-def test_a_briefly_interrupted_follower_resumes(
-    things: CollectionClient, relay: redis.Redis
-) -> None:
-    from aggregates.following.follower import ViewFollower
-    from aggregates.models import Aggregate
-    from foundation.scope import scoped
-
-    def generation() -> int:
-        with scoped(tenant_id=things.account.tenant.id):
-            return Aggregate.objects.get(name=view.name).generation
-
-    view = make_view(things)
-    with running(ViewFollower):
-        write(things, random.Random(1), 20)
-        settle(view, things)
-    before = generation()
-    write(things, random.Random(2), 20)
-    with running(ViewFollower):
-        settle(view, things)
-        assert is_active(view)
-        assert generation() >= before
-    # What was published meanwhile may be lost with the event layer, and is unknown.
-    write(things, random.Random(3), 20)
-    relay.flushdb()
-    with running(ViewFollower):
-        settle(view, things)
-        wait_until(lambda: generation() > before, what="a new generation")
-        settle(view, things)
 
 
 @pytest.mark.usefixtures("follower")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
-from tests.aggregates.grouping import BY_KIND, FILTER, comparable, grouped
+from tests.aggregates.grouping import BY_KIND, FILTER, comparable, document, grouped
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -46,3 +47,27 @@ def state(view: AggregateClient) -> Json:
 
 def is_active(view: AggregateClient) -> bool:
     return bool(state(view)["state"] == "active")
+
+
+def write(things: CollectionClient, luck: random.Random, count: int) -> None:
+    """Insert, replace, update and delete at random."""
+    for _ in range(count):
+        key = luck.randrange(30)
+        path = f"{things.path}/documents/~{key}"
+        match luck.randrange(4):
+            case 0:
+                things.caller.delete(path)
+            case 1:
+                things.caller.patch(path, {"$inc": {"n": luck.randrange(-9, 9)}})
+            case _:
+                things.caller.put(path, document(luck, key))
+
+
+def generation_of(view: AggregateClient) -> int:
+    """Return the number of the generation that queries see."""
+    # Models can be imported once Django is set up.
+    from aggregates.models import Aggregate
+    from foundation.scope import scoped
+
+    with scoped(tenant_id=view.account.tenant.id):
+        return Aggregate.objects.get(name=view.name).generation
