@@ -49,18 +49,14 @@ class ViewFollower:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        followers = [
-            asyncio.create_task(follower.run(), name=f"views of {backend} collections")
-            for backend, follower in self._followers.items()
-        ]
         try:
-            while True:
-                await self._refresh()
-                await asyncio.sleep(REFRESH_S)
+            async with asyncio.TaskGroup() as tasks:
+                for backend, follower in self._followers.items():
+                    tasks.create_task(follower.run(), name=f"views of {backend} collections")
+                while True:
+                    await self._refresh()
+                    await asyncio.sleep(REFRESH_S)
         finally:
-            for task in followers:
-                task.cancel()
-            await asyncio.gather(*followers, return_exceptions=True)
             await asyncio.to_thread(self._lead.end)
 
     async def _refresh(self) -> None:

@@ -1,5 +1,5 @@
-"""Views while the storage node is killed or restarted: it has their rows, and the documents of native
-collections.
+"""Views while the storage node is killed or restarted. It has their rows, and the documents of
+native collections.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_a_view_misses_nothing_when_the_node_is_killed_under_writes(
     write(things, random.Random(1), 20)
     view = make_view(things)
     settle(view, things)
-    written, go_on = threading.Semaphore(0), threading.Event()
+    written, done = threading.Semaphore(0), threading.Event()
 
     def insert() -> None:
         for number in range(WRITES):
@@ -62,7 +62,7 @@ def test_a_view_misses_nothing_when_the_node_is_killed_under_writes(
             while things.caller.post(path, document).status_code == 503:
                 pass
             written.release()
-        go_on.set()
+        done.set()
 
     writer = threading.Thread(target=insert)
     writer.start()
@@ -72,7 +72,7 @@ def test_a_view_misses_nothing_when_the_node_is_killed_under_writes(
         own_node.kill()
         own_node.start()
     writer.join(TIMEOUT_S)
-    assert go_on.is_set()
+    assert done.is_set()
     expected = wanted_of(things)
     assert expected["k"]["count"] == WRITES
     wait_until(lambda: shown(view) == expected, what="all documents", timeout_s=RECOVERY_S)
