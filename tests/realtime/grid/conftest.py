@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 
-import psycopg
 import pytest
 import redis
 
@@ -59,17 +58,6 @@ class RunningGrid:
                 if len(reports) == len(GRID.nodes()) and states == {"running"}:
                     return
                 await asyncio.sleep(0.02)
-
-
-@pytest.fixture(autouse=True)
-def _only_the_first_grid(settings_environment: pytest.MonkeyPatch, postgres_url: str) -> None:
-    """Native collections of earlier tests have no grid while these tests run."""
-    settings_environment.setenv("STORAGE_URL", "")
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(
-            "UPDATE documents_gridepoch SET retired_at = now() "
-            "WHERE backend = 'native' AND retired_at IS NULL"
-        )
 
 
 @pytest.fixture
