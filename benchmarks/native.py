@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.documents import BULK, Caller, random_document
-from benchmarks.support import load
+from benchmarks.support import load, native_live
 from benchmarks.support.installation import installation, python, web
 from benchmarks.support.native import STORAGE_NODE, built
 from benchmarks.support.own_server import TOKEN
@@ -36,11 +36,14 @@ from tenants.models import Quota
 from tests.make import make_key, make_tenant
 INDEXES = {"random": [["random", 1]], "group": [["group", 1], ["random", -1]]}
 account = make_tenant(plan="dedicated")
-limits = dict.fromkeys(("requests_per_s", "requests_burst"), 1000000)
+names = ("requests_per_s", "requests_burst", "connections", "subscriptions")
+limits = dict.fromkeys(names, 1000000)
 Quota(tenant=account.tenant, limits=limits).save(using="staff")
 with scoped(tenant_id=account.tenant.id):
     for backend in ("native", "postgres"):
         Collection.objects.create(name=f"{backend}-plain", backend=backend)
+        live = Collection.objects.create(name=f"{backend}-live", backend=backend)
+        Index.objects.create(collection=live, name="shard", fields=[["shard", 1]], state="ready")
         filled = Collection.objects.create(name=f"{backend}-filled", backend=backend)
         for name, fields in INDEXES.items():
             Index.objects.create(collection=filled, name=name, fields=fields, state="ready")
@@ -77,6 +80,9 @@ def main() -> None:
         _measure_writes(report, caller, extent)
         _measure_reads(report, caller, extent)
         _measure_queries(report, caller, extent)
+        native_live.measure_feed(report, installed, storage, caller)
+        with native_live.grid(installed, storage):
+            native_live.measure_latencies(report, server, key, extent.rounds, extent.seconds)
     report.finish()
 
 

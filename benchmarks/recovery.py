@@ -1,11 +1,13 @@
 """The time after a failure until all subscriptions are live again, with nothing lost.
 
     python -m benchmarks.recovery [--queries 10000] [--documents 100000] [--grid processes|spark]
-        [--kill node,grid,relay,valkey,web] [--writes 50] [--seconds 60] [--quick]
+        [--kill node,grid,relay,valkey,web] [--backend postgres|native] [--writes 50]
+        [--seconds 60] [--quick]
 
 Every live query covers a separate ten-thousandth of the documents, over WebSockets, while writes
 continue. Then something is killed with SIGKILL (`valkey`: emptied): a filter node (`node`), the
-whole grid with Spark's driver (`grid`), the relay, Valkey's data, the app server. The benchmark
+whole grid with Spark's driver (`grid`), the relay, Valkey's data, the app server, and with
+`--backend native` the storage node (`storage`). The benchmark
 restarts services as the launcher does, at once. The system has recovered when every subscription is
 `live` and has every document written until then; the time is that of the last subscription. At the
 end, all rows are compared with the writes.
@@ -25,7 +27,7 @@ from dataclasses import dataclass
 
 from benchmarks.support import node_restart
 from benchmarks.support.grid_run import GridEpoch, Run
-from benchmarks.support.live_stack import KILLS, Stack, live_stack, until
+from benchmarks.support.live_stack import KILLS, NATIVE_KILLS, Stack, live_stack, until
 from benchmarks.support.native import built
 from benchmarks.support.nodes_life import NodesLife
 from benchmarks.support.report import Report
@@ -39,7 +41,7 @@ TIMEOUT_S = 120.0
 SHOWS_S = 6.0
 #: The system is healthy after it has been so for this long.
 CALM_S = 1.0
-GOALS = {"node": "<= 5", "grid": "<= 40"}
+GOALS = {"node": "<= 5", "grid": "<= 40", "storage": "<= 5"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Knobs:
     #: Duration of the writes before, during and after the restart of a node among many queries.
     seconds: int
     grid: str
+    backend: str
     kill: list[str]
 
 
@@ -63,13 +66,14 @@ def main() -> None:
         "documents": knobs.documents,
         "writes_per_s": knobs.writes,
         "grid": knobs.grid,
+        "backend": knobs.backend,
         "kill": knobs.kill,
     }
     report = Report("recovery", params)
     if knobs.queries > MOST_SUBSCRIBED:
         _restart_node(report, knobs)
     else:
-        with live_stack(knobs.grid) as stack:
+        with live_stack(knobs.grid, knobs.backend) as stack:
             asyncio.run(_measure(report, stack, knobs))
     report.finish()
 
@@ -113,10 +117,12 @@ def _knobs() -> Knobs:
     parser.add_argument("--writes", type=float, default=50.0, help="writes a second")
     parser.add_argument("--seconds", type=int, default=60, help="duration of the writes in bulk")
     parser.add_argument("--grid", choices=["processes", "spark"], default="processes")
-    parser.add_argument("--kill", default=",".join(KILLS), help="what to kill, one after the other")
+    parser.add_argument("--backend", choices=["postgres", "native"], default="postgres")
+    parser.add_argument("--kill", help="what to kill, one after the other (default: everything)")
     arguments = parser.parse_args()
-    kill = arguments.kill.split(",")
-    if unknown := set(kill) - set(KILLS):
+    kills = (*KILLS, *(NATIVE_KILLS if arguments.backend == "native" else ()))
+    kill = arguments.kill.split(",") if arguments.kill else list(kills)
+    if unknown := set(kill) - set(kills):
         parser.error(f"not known: {', '.join(unknown)}")
     return Knobs(
         queries=arguments.queries or (1_000 if arguments.quick else 10_000),
@@ -124,6 +130,7 @@ def _knobs() -> Knobs:
         writes=arguments.writes,
         seconds=10 if arguments.quick else arguments.seconds,
         grid=arguments.grid,
+        backend=arguments.backend,
         kill=kill,
     )
 

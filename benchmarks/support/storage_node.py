@@ -70,6 +70,36 @@ def running_node(program: Path, durability: str, *options: str) -> Iterator[int]
             yield port
 
 
+class RestartableNode:
+    """A node that a benchmark kills and restarts, as the launcher does."""
+
+    def __init__(self, program: Path, directory: Path) -> None:
+        self._port = free_port()
+        self._command = [str(program), "--directory", str(directory)]
+        self._command += ["--listen", f"{LOOPBACK}:{self._port}"]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://admin:{TOKEN}@{LOOPBACK}:{self._port}"
+
+    def start(self) -> None:
+        """Start it, without waiting."""
+        environment = {**os.environ, "RILLBASE_NODE_TOKEN": TOKEN}
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(self._command, env=environment, stdout=quiet, stderr=quiet)
+
+    def kill(self) -> None:
+        """Kill it, and start it again."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
 @contextmanager
 def running_valkey() -> Iterator[int]:
     """Yield the port of a Valkey that stores nothing."""

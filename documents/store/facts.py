@@ -14,7 +14,7 @@ from uuid import UUID
 from documents.backend import Backend
 from documents.store.database import pool, scope
 from foundation.environment import environment
-from foundation.errors import MixedBackends, NotFound, NotSupportedByBackend, Unavailable
+from foundation.errors import MixedBackends, NotFound, Unavailable
 from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid
 from foundation.ttl_cache import TtlCache
@@ -85,15 +85,6 @@ class CollectionFacts:
 async def find(tenant_id: UUID, name: str, *, fresh: bool = False) -> CollectionFacts:
     """Return a tenant's collection, or raise `NotFound`. `fresh`: bypass the cache."""
     return await _cache.get((tenant_id, name), fresh=fresh)
-
-
-def require_postgres(collection: CollectionFacts, feature: str) -> None:
-    """Raise if a collection is in another backend than that of a feature."""
-    if collection.backend != Backend.POSTGRES:
-        raise NotSupportedByBackend(
-            f"{feature} are not available for native collections yet. Use the backend "
-            '"postgres" for this collection.'
-        )
 
 
 def require_one_backend(collections: Iterable[CollectionFacts]) -> None:

@@ -9,7 +9,8 @@ question   the request, as it travels between processes
 exchange   to the process that holds the subscription, and back
 question_listener  that process's side
 subjects   the subscription or query that a request is about
-evidence   what the database, streams, filters and the hub know
+evidence   what the database or the storage node, streams, filters and the hub know
+stored_versions  the part of it that is where the documents are stored
 clocks     the difference between the clocks of that evidence
 story      the steps that follow from the evidence
 chronology  times of steps that contradict no cause

@@ -5,6 +5,7 @@
 | the documents | the newest version, with its content |
 | the outbox | which transaction committed a version, and when; kept for about a minute |
 | the marks | when that transaction was published |
+| the feed | which position of the storage node's log it has published, instead of these two |
 | the write stream | the entry itself with the content at that time; kept for seconds |
 | filter and rule | why they match that content, or do not |
 | the hub | what it showed and sent, as far as it remembers |
@@ -18,65 +19,22 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import cast
 
-from documents.outbox.database import relay_pool
 from documents.outbox.entries import Image, MalformedEntry, StreamEntryKind, decode
 from documents.outbox.events import stream
-from documents.store.database import pool, scope
 from documents.store.facts import CollectionFacts
 from foundation import event_server
 from foundation.json_types import JsonObject
-from foundation.postgres import Statement, StatementResult
-from foundation.postgres.session import Oid, int8
+from realtime.delivery_trace import stored_versions
 from realtime.delivery_trace.clocks import valkey_ahead_ms
+from realtime.delivery_trace.stored_versions import CurrentDocument, FeedProgress, OutboxRow
 from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import log_entries
 from rillbase_native import Filter, write_partition
 
-#: Maximum number of outbox transactions to search: more than a busy minute has.
-TRANSACTIONS = 300_000
-VERSIONS = 20
 #: Maximum number of stream entries to search.
 ENTRIES, PAGE = 20_000, 500
 #: Tolerance for differences between a writer's clock and Valkey's, and for late marks.
 SLACK_MS = 5_000
-
-_DOCUMENT = Statement(
-    "SELECT version, created_at, updated_at, body FROM documents_document "
-    "WHERE collection_id = $1 AND key = $2",
-    (Oid.UUID, Oid.BYTEA),
-)
-#: There is no index by key, since it would cost every writer: recent rows are scanned.
-_OUTBOX = Statement(
-    "SELECT o.version, o.xid, o.created_at, o.batch_hashes IS NOT NULL, "
-    "(SELECT min(m.marked_at) FROM documents_outboxmark m WHERE m.xid = o.xid) "
-    "FROM documents_outbox o WHERE o.xid >= greatest(3, "
-    "pg_snapshot_xmax(pg_current_snapshot())::text::bigint - $5)::text::xid8 "
-    "AND o.tenant_id = $1 AND o.collection_id = $2 AND o.key = $3 AND o.version <= $4 "
-    "ORDER BY o.version DESC LIMIT $6",
-    (Oid.UUID, Oid.UUID, Oid.BYTEA, Oid.INT8, Oid.INT8, Oid.INT8),
-)
-ANY_VERSION = 2**62
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentDocument:
-    """The newest version of a document; without a body it is deleted."""
-
-    version: int
-    updated_ms: int
-    body: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxRow:
-    """A version's row of the outbox."""
-
-    version: int
-    xid: int
-    committed_ms: int
-    in_batch: bool
-    #: When its transaction was marked as published.
-    published_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +147,18 @@ class Evidence:
     matched_before: bool | None
     #: What the hub knows.
     hub: JsonObject
-    #: How far Valkey's clock, which dates entries and what the hub knows, is ahead of the
-    #: database's, which dates everything else.
+    #: How far Valkey's clock, which dates entries and what the hub knows, is ahead of the one that
+    #: dates everything else: the database's or the storage node's.
     valkey_ahead_ms: float = 0.0
+    #: None: the collection is in PostgreSQL.
+    feed: FeedProgress | None = None
 
 
 async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
     """Gather the evidence; raise `NotFound`, or the errors of unavailable servers."""
     collection = subject.collection
-    stored, rows = await _in_database(collection, key, version)
+    versions = await stored_versions.read(collection, key, version, subject.grid.installation)
+    stored, rows = versions.newest, versions.rows
     if version is None:
         known = [stored.version] if stored is not None else []
         version = max([*known, *(row.version for row in rows)], default=None)
@@ -205,8 +166,9 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
     partition = write_partition(key, subject.grid.write_partitions)
     entries, ahead_ms = dict[int, StreamEntry](), 0.0
     if version is not None:
-        ahead_ms = await valkey_ahead_ms(collection.tenant_id)
-        since_ms = None if row is None else row.committed_ms - SLACK_MS
+        ahead_ms = await valkey_ahead_ms(collection)
+        written_ms = _time_of_write_ms(version, stored, row)
+        since_ms = None if written_ms is None else written_ms - SLACK_MS
         name = stream(
             subject.grid.installation, subject.grid.epoch, partition, subject.grid.backend
         )
@@ -214,8 +176,8 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
     entry = entries.get(version or 0)
     body, is_deletion = _content(version, stored, entry)
     now_ms = time.time_ns() // 1_000_000
-    xid = row.xid if row is not None else entry.image.xid if entry is not None else None
     matches = body is not None and subject.matches(body, now_ms)
+    xid = _transaction(version, stored, row, entry)
     known_of = TracedVersion(key, version or 0, xid, body if matches else None)
     return Evidence(
         version=version,
@@ -231,35 +193,32 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
         matched_before=_before(subject, entries.get((version or 0) - 1), now_ms),
         hub=await subject.ask_hub(known_of),
         valkey_ahead_ms=ahead_ms,
+        feed=versions.feed,
     )
 
 
-async def _in_database(
-    collection: CollectionFacts, key: bytes, version: int | None
-) -> tuple[CurrentDocument | None, list[OutboxRow]]:
-    async with pool().session(collection.tenant_id) as session:
-        _, result = await session.run(
-            [scope(collection.tenant_id), (_DOCUMENT, (collection.raw, key))]
-        )
-    numbers = (ANY_VERSION if version is None else version, TRANSACTIONS, VERSIONS)
-    async with relay_pool().session() as session:
-        parameters = (collection.tenant_id.bytes, collection.raw, key, *map(int8, numbers))
-        (rows,) = await session.run([(_OUTBOX, parameters)])
-    stored = None
-    if result.rows:
-        stored = CurrentDocument(result.integer(0, 0), result.time_ms(0, 2), result.raw(0, 3))
-    return stored, [_row(rows, number) for number in range(rows.rows)]
+def _time_of_write_ms(
+    version: int, stored: CurrentDocument | None, row: OutboxRow | None
+) -> int | None:
+    """Return when a version was written, if there is a record of it beside the stream."""
+    if row is not None:
+        return row.committed_ms
+    is_newest = stored is not None and stored.version == version
+    return stored.updated_ms if stored is not None and is_newest else None
 
 
-def _row(rows: StatementResult, number: int) -> OutboxRow:
-    published = rows.raw(number, 4)
-    return OutboxRow(
-        version=rows.integer(number, 0),
-        xid=rows.integer(number, 1),
-        committed_ms=rows.time_ms(number, 2),
-        in_batch=rows.boolean(number, 3),
-        published_ms=None if published is None else rows.time_ms(number, 4),
-    )
+def _transaction(
+    version: int | None,
+    stored: CurrentDocument | None,
+    row: OutboxRow | None,
+    entry: StreamEntry | None,
+) -> int | None:
+    """Return the transaction that wrote a version, if it is recorded."""
+    if row is not None:
+        return row.xid
+    if entry is not None:
+        return entry.image.xid
+    return stored.xid if stored is not None and stored.version == version else None
 
 
 async def _in_stream(

@@ -3,8 +3,8 @@
     write → publication → matching → filter → rule → window → hub → delivery
 
 The state of a stage is `passed`, `stopped`, `waiting` or `unknown`. Stages after the one where it
-stopped are omitted. Times are by the database's clock, and none is before its cause. Pure: evidence
-in, JSON out.
+stopped are omitted. Times are by the clock that dates the collection's writes, and none is before
+its cause. Pure: evidence in, JSON out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from foundation.json_types import JsonObject, JsonValue
 from realtime.delivery_trace import wording
 from realtime.delivery_trace.chronology import State, TraceStep, after_cause
 from realtime.delivery_trace.evidence import Clause, Evidence
+from realtime.delivery_trace.stored_versions import FeedProgress
 
 #: What the initial rows of a subscription follow from: they need not have been published.
 _IN_DATABASE = frozenset({"write"})
@@ -87,7 +88,9 @@ def _write(evidence: Evidence) -> TraceStep:
         facts |= {"transaction": _opaque(evidence.entry.image.xid)}
     elif stored is not None and stored.version == version:
         at_ms = stored.updated_ms
-    if at_ms is None:
+        facts |= {} if stored.xid is None else {"transaction": _opaque(stored.xid)}
+    is_newest = stored is not None and stored.version == version
+    if at_ms is None and not is_newest:
         return TraceStep("write", "unknown", wording.LONG_AGO, facts=facts)
     what = wording.DELETED if evidence.is_deletion else wording.WRITTEN
     return TraceStep("write", "passed", what.format(version=version), at_ms, facts)
@@ -105,9 +108,28 @@ def _publication(evidence: Evidence) -> TraceStep:
         return replace(step, is_at_latest=True)
     if _change(evidence) is not None:
         return TraceStep("publication", "passed", wording.PUBLISHED_SURELY)
+    if evidence.feed is not None:
+        return _passed_by_feed(evidence, evidence.feed)
     if row is not None:
         return TraceStep("publication", "waiting", wording.NOT_PUBLISHED, verdict="not_published")
     return TraceStep("publication", "unknown", wording.PUBLISHED_LONG_AGO)
+
+
+def _passed_by_feed(evidence: Evidence, feed: FeedProgress) -> TraceStep:
+    """Return whether the feed of native collections has reached the version. Its position is that
+    of its last tick: all transactions up to it are published.
+    """
+    stored = evidence.stored
+    if feed.position is None:
+        return TraceStep("publication", "unknown", wording.FEED_BEGINS)
+    if stored is None or stored.xid is None:
+        return TraceStep("publication", "unknown", wording.LOGGED_LONG_AGO)
+    # Earlier versions are before it in the log.
+    if stored.xid <= feed.position:
+        return TraceStep("publication", "passed", wording.PASSED_BY_FEED)
+    if stored.version == evidence.version:
+        return TraceStep("publication", "waiting", wording.NOT_FED, verdict="not_published")
+    return TraceStep("publication", "unknown", wording.LOGGED_LONG_AGO)
 
 
 def _is_hypothetical(evidence: Evidence) -> bool:
@@ -344,7 +366,7 @@ def _was_in_rows(evidence: Evidence) -> bool:
 
 
 def _hub_time_ms(evidence: Evidence, source: JsonObject, name: str) -> float | None:
-    """Return one of the hub's times by the database's clock."""
+    """Return one of the hub's times by the clock that dates writes."""
     value = source.get(name)
     return value / 1000 - evidence.valkey_ahead_ms if isinstance(value, int) else None
 

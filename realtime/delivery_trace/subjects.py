@@ -27,7 +27,6 @@ _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 async def of_subscription(watched: QuerySubscription) -> Subject:
     """Return the subject of a subscription, under the current rules."""
     collection = await facts.find(watched.subscriber.tenant.id, watched.request.collection)
-    facts.require_postgres(collection, "Explanations of subscriptions")
     access = access_of(collection, watched.subscriber.principal)
 
     async def ask_hub(known: TracedVersion) -> JsonObject:
@@ -57,10 +56,11 @@ async def of_query(
     if not _NAME.match(request.collection):
         raise NotFound(f"The collection {request.collection!r} does not exist.")
     collection = await facts.find(tenant_id, request.collection)
-    facts.require_postgres(collection, "Explanations of subscriptions")
     access = bind(collection, claims) if is_ruled else None
     rule, served = _read_rule(access), await read_served()
-    grids = served.of(tenant_id) or served.of(collection.backend)
+    # Dedicated grids receive only writes to PostgreSQL.
+    own = [] if collection.is_native else served.of(tenant_id)
+    grids = own or served.of(collection.backend)
     if not grids:
         raise Unavailable("The grid has not started yet.", headers={"Retry-After": "1"})
 

@@ -66,6 +66,22 @@ PUBLISHED_BEFORE = (
 PUBLISHED_SURELY = "It was published, because the grid reported it."
 PUBLISHED_LONG_AGO = "It was published, but so long ago that the outbox no longer contains it."
 NOT_PUBLISHED = "It waits in the outbox for the relay, which publishes what writers could not."
+#: Of native collections, whose outbox is the log.
+PASSED_BY_FEED = (
+    "The feed has passed it in the storage node's log. The write stream retains entries for "
+    "seconds and no longer has this one."
+)
+NOT_FED = (
+    "It is in the storage node's log. The feed, which publishes the log in order, has not reached "
+    "it yet."
+)
+FEED_BEGINS = (
+    "The feed of the storage node's log begins with new write streams, so it is not known whether "
+    "it has passed this version."
+)
+LOGGED_LONG_AGO = (
+    "The write stream no longer has it, and the storage node has no record of its place in the log."
+)
 
 WATCHED = "The filter node of the partition matches the query."
 NOT_WATCHED = "The filter node of the partition does not match the query at the moment."

@@ -21,7 +21,7 @@ from realtime.grid.layout import NodeSpec
 from realtime.grid.node import run_as_task
 
 #: Variables that a node needs on machines that do not inherit this process's environment.
-_PASSED_ON = ("RILLBASE_", "DATABASE_", "REDIS_URL", "EVENTS_URL", "PYTHONPATH")
+_PASSED_ON = ("RILLBASE_", "DATABASE_", "REDIS_URL", "EVENTS_URL", "STORAGE_URL", "PYTHONPATH")
 LOCAL_SLOTS = 64
 _numbers = count(1)
 

@@ -16,6 +16,7 @@ from functools import partial
 import psycopg
 from redis.exceptions import RedisError
 
+from documents.backend import Backend
 from foundation import metrics
 from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
@@ -66,7 +67,7 @@ class GridSupervisor:
         self._grids: list[GridEpoch] = []
         self._refreshed_s: float | None = None
         self._reports: dict[str, dict[str, object]] = {}
-        self._succession = Succession()
+        self._successions = {backend: Succession() for backend in Backend}
         #: By retired grid: when nothing was left of it.
         self._swept_s: dict[GridEpoch, float] = {}
         self._unavailable = ""
@@ -176,14 +177,16 @@ class GridSupervisor:
             metrics.GRID_QUERIES_EXPIRED.inc(await layer.expire(grid.query_partitions))
 
     async def _hand_over(self, now_s: float) -> None:
-        """Retire the grids before the newest one, once no hub needs them."""
-        watches = bool(self._grids) and all(
-            self._reports[label(node)].get("state") == "running" for node in self._grids[-1].nodes()
-        )
-        successor = self._succession.ready_successor(self._grids, watches=watches, now_s=now_s)
-        if successor is not None:
-            logger.info("grid %d (%s) takes over", successor.epoch, successor.size)
-            await retire_before(successor)
+        """Retire the grids before the newest one of each backend, once no hub needs them."""
+        for backend, succession in self._successions.items():
+            grids = [grid for grid in self._grids if grid.backend == backend]
+            watches = bool(grids) and all(
+                self._reports[label(node)].get("state") == "running" for node in grids[-1].nodes()
+            )
+            successor = succession.ready_successor(grids, watches=watches, now_s=now_s)
+            if successor is not None:
+                logger.info("grid %d (%s) takes over", successor.epoch, successor.size)
+                await retire_before(successor)
 
     async def _sweep(self, now_s: float) -> None:
         """Delete the remaining data of retired grids. Late writers may still add more."""

@@ -7,4 +7,5 @@ streams complete up to a position of the log.
 - `publisher.py`: what is read and appended, in which order; where a feed continues.
 - `servers.py`: the storage node and the event layer.
 - `loop.py`: runs the feed while this process's relay holds the lease.
+- `progress.py`: how far it has published the log, as any process can read it.
 """

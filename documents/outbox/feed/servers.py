@@ -51,15 +51,7 @@ class ConnectedServers:
             self._node.close()
 
     async def node_run(self) -> NodeRun:
-        reply = await self._call("RB.FEED.INFO")
-        previous = cast("bytes | None", member(reply, b"previous_run"))
-        closed_at = cast("int | None", member(reply, b"previous_sequence"))
-        return NodeRun(
-            cast("bytes", member(reply, b"run")).decode(),
-            number(reply, b"sequence"),
-            None if previous is None else previous.decode(),
-            closed_at,
-        )
+        return as_node_run(await self._call("RB.FEED.INFO"))
 
     async def changes(self, after: int, released: int, wait_ms: int) -> LogChanges:
         try:
@@ -116,13 +108,26 @@ class ConnectedServers:
     async def _call(self, *command: Argument) -> Reply:
         try:
             if self._node is None or self._node.closed:
-                self._node = await _administrator()
+                self._node = await administrator()
             return await self._node.call(*command)
         except NodeUnavailable as error:
             raise FeedInterrupted(f"the storage node is unavailable: {error}") from None
 
 
-async def _administrator() -> Wire:
+def as_node_run(reply: Reply) -> NodeRun:
+    """Parse the reply to `RB.FEED.INFO`."""
+    previous = cast("bytes | None", member(reply, b"previous_run"))
+    closed_at = cast("int | None", member(reply, b"previous_sequence"))
+    return NodeRun(
+        cast("bytes", member(reply, b"run")).decode(),
+        number(reply, b"sequence"),
+        None if previous is None else previous.decode(),
+        closed_at,
+    )
+
+
+async def administrator() -> Wire:
+    """Return a new connection to the node, as its administrator."""
     credentials = access()
     wire = new_wire()
     await wire.open(credentials.parts, credentials.administrator(), CONNECT_TIMEOUT_S)

@@ -13,13 +13,8 @@ import pytest
 from documents.outbox.entries import Image, StreamEntryKind
 from foundation.json_types import JsonObject
 from realtime.delivery_trace import story, wording
-from realtime.delivery_trace.evidence import (
-    Clause,
-    CurrentDocument,
-    Evidence,
-    OutboxRow,
-    StreamEntry,
-)
+from realtime.delivery_trace.evidence import Clause, Evidence, StreamEntry
+from realtime.delivery_trace.stored_versions import CurrentDocument, FeedProgress, OutboxRow
 from rillbase_native import Filter, Value
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -184,6 +179,59 @@ def test_each_verdict_has_its_stage(evidence: Evidence, verdict: str, stage: str
     assert isinstance(last, dict)
     assert (trace["verdict"], last["stage"]) == (verdict, stage)
     assert trace["summary"] == wording.SUMMARIES[verdict]
+
+
+def native(position: int | None, **more: object) -> Evidence:
+    """Version 2 of a native collection, written at position 77 of the log; the feed is here."""
+    stored = CurrentDocument(2, 4_000, BODY, xid=77)
+    evidence = replace(EVIDENCE, stored=stored, row=None, feed=FeedProgress(position))
+    return replace(evidence, **more)  # type: ignore[arg-type]
+
+
+def shown_step(evidence: Evidence, stage: str) -> JsonObject:
+    steps = cast("list[JsonObject]", story.render(evidence)["steps"])
+    (step,) = [step for step in steps if step["stage"] == stage]
+    return step
+
+
+@pytest.mark.parametrize(
+    ("evidence", "state", "detail"),
+    [
+        (native(77), "passed", wording.PASSED_BY_FEED),
+        (native(80), "passed", wording.PASSED_BY_FEED),
+        (native(76), "waiting", wording.NOT_FED),
+        (native(None), "unknown", wording.FEED_BEGINS),
+        (native(76, hub=hub(changes=shown("events"))), "passed", wording.PUBLISHED_SURELY),
+        (native(76, entry=StreamEntry("4002-0", IMAGE)), "passed", wording.PUBLISHED),
+        # An earlier version is before the newest one in the log.
+        (native(80, version=1), "passed", wording.PASSED_BY_FEED),
+        (native(76, version=1), "unknown", wording.LOGGED_LONG_AGO),
+        (native(80, stored=None), "unknown", wording.LOGGED_LONG_AGO),
+        (native(80, stored=CurrentDocument(2, 4_000, BODY)), "unknown", wording.LOGGED_LONG_AGO),
+    ],
+)
+def test_writes_to_native_collections_are_published_once_the_feed_has_passed_them(
+    evidence: Evidence, state: str, detail: str
+) -> None:
+    step = shown_step(evidence, "publication")
+    assert (step["state"], step["detail"]) == (state, detail)
+
+
+def test_a_write_to_a_native_collection_has_its_transaction_without_an_outbox() -> None:
+    step = shown_step(native(80), "write")
+    assert step["at"] == "1970-01-01T00:00:04.000+00:00"
+    facts = cast("JsonObject", step["facts"])
+    by_row = cast("JsonObject", shown_step(EVIDENCE, "write")["facts"])
+    assert facts["transaction"] == by_row["transaction"]
+    assert story.render(native(76))["verdict"] == "not_published"
+
+
+def test_a_deletion_of_unrecorded_time_is_not_reported_as_replaced() -> None:
+    stored = CurrentDocument(2, None, None, xid=77)
+    deleted = native(80, stored=stored, body=None, is_deletion=True)
+    step = shown_step(deleted, "write")
+    assert (step["state"], step["at"]) == ("passed", None)
+    assert step["detail"] == wording.DELETED.format(version=2)
 
 
 def test_every_verdict_has_its_sentence_and_its_row_in_the_guide() -> None:

@@ -6,9 +6,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 
+import psycopg
 import pytest
 import redis
 
+from documents.outbox.feed.loop import FeedLoop
 from documents.outbox.loop import RelayLoop
 from foundation.environment import environment
 from foundation.valkey_wire import ValkeyWire
@@ -20,6 +22,18 @@ from tests.realtime.grid.wire import WRITE_PARTITIONS, Log
 from tests.waiting import TIMEOUT_S, until
 
 GRID = GridEpoch(1, 1, WRITE_PARTITIONS)
+
+
+@pytest.fixture(autouse=True)
+def only_postgresql(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no grid for the native collections of other tests."""
+
+    async def publish_nothing(_: FeedLoop) -> None:
+        return None
+
+    monkeypatch.setattr(FeedLoop, "run", publish_nothing)
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute("DELETE FROM documents_gridepoch WHERE backend = 'native'")
 
 
 class RunningGrid:

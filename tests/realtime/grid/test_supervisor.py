@@ -17,14 +17,17 @@ from documents.outbox.loop import RelayLoop
 from foundation.asgi import Receive, Scope, Send
 from foundation.environment import environment
 from realtime.clusters import grids
+from realtime.events.layer import lease_key
+from realtime.grid import succession, supervisor
 from realtime.grid.keeper import LauncherLost
-from realtime.grid.layout import NodeSpec
+from realtime.grid.layout import NodeSpec, read_grids
 from realtime.grid.processes import ProcessLauncher
 from realtime.grid.supervisor import GridSupervisor
 from rillbase_server.dependencies import GridProbe
 from rillbase_server.health import Dependency, HealthEndpoints
 from tests.asgi_driver import ask, http_scope
 from tests.background_service import running_service
+from tests.realtime.fake_grid import FAR_AWAY_MS
 from tests.waiting import TIMEOUT_S, until
 
 FIRST = "1:filter:0:0"
@@ -190,3 +193,31 @@ async def test_no_node_is_ready_without_a_lease(client: redis.Redis) -> None:
             "the nodes to be looked for",
         )
         assert not supervisor.ready
+
+
+async def test_a_grid_replaces_only_those_of_its_backend(
+    client: redis.Redis, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(succession, "OVERLAP_S", 0.0)
+    monkeypatch.setattr(supervisor, "REFRESH_S", 0.2)
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "INSERT INTO documents_gridepoch (number, write_partitions, backend) "
+            "VALUES (2, 1, 'postgres'), (1001, 1, 'native'), (1002, 2, 'native')"
+        )
+        try:
+            for node in (node for grid in await read_grids() for node in grid.nodes()):
+                key = lease_key(node.prefix, node.epoch, node.name)
+                client.hset(key, mapping={"until": FAR_AWAY_MS, "report": '{"state": "running"}'})
+            async with running_service(GridSupervisor(RecordingLauncher())):
+                await until(
+                    lambda: active_grids(admin) == {2, 1002}, "the newest grid of each backend"
+                )
+        finally:
+            admin.execute("DELETE FROM documents_gridepoch WHERE number > 1")
+            admin.execute("UPDATE documents_gridepoch SET retired_at = NULL")
+
+
+def active_grids(admin: psycopg.Connection[tuple[object, ...]]) -> set[object]:
+    rows = admin.execute("SELECT number FROM documents_gridepoch WHERE retired_at IS NULL")
+    return {number for (number,) in rows}

@@ -7,9 +7,11 @@ import os
 import secrets
 import subprocess
 import sys
+from datetime import datetime
 
 import pytest
 
+from realtime.delivery_trace import evidence, wording
 from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
 from tests.own_server import another_server
@@ -20,12 +22,7 @@ from tests.realtime.live.member import Member, stages, step
 from tests.realtime.live.test_bounds import key_of
 from tests.realtime.live.test_rights import anonymous_key
 
-pytestmark = [
-    pytest.mark.usefixtures("frequent_records"),
-    pytest.mark.backend(
-        "postgres", reason="explanations of native collections are not available yet"
-    ),
-]
+pytestmark = pytest.mark.usefixtures("frequent_records")
 
 
 def test_a_delivered_event_is_explained_with_its_number(
@@ -123,6 +120,48 @@ def test_a_row_outside_the_window_is_reported_as_before_or_behind_it(
         "`offset` skips it" in step(member.verdict("s", "d1", "outside_window"), "window")["detail"]
     )
     assert member.verdict("s", "d2", "in_result")
+
+
+@pytest.mark.backend("native", reason="writers to PostgreSQL publish their writes themselves")
+def test_a_write_to_a_native_collection_waits_for_the_feed(
+    changed_background: BackgroundProcesses, client: Client, todos: CollectionClient
+) -> None:
+    answer = subscribe(client, "s", collection=todos.name)
+    todos.insert({"_id": "a", "n": 1})
+    answer.until_shows([{"_id": "a", "n": 1}])
+    changed_background.kill("relay")
+    todos.insert({"_id": "b", "n": 2})
+    member = Member(todos)
+    trace = member.verdict("s", "b", "not_published")
+    assert stages(trace) == {"write": "passed", "publication": "waiting"}
+    assert step(trace, "publication")["detail"] == wording.NOT_FED
+    assert member.why("s", "a")["verdict"] == "told"
+    changed_background.start("relay")
+    assert member.verdict("s", "b", "told")
+
+
+@pytest.mark.backend("native", reason="for PostgreSQL, the outbox has the time of a publication")
+def test_the_publication_of_entries_that_the_stream_has_dropped_follows_from_the_feed(
+    client: Client, todos: CollectionClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribe(client, "s", collection=todos.name, filter={"n": 1})
+    monkeypatch.setattr(evidence, "ENTRIES", 0)
+    member = Member(todos)
+    first = todos.insert({"_id": "a", "n": 2})
+    trace = member.verdict("s", "a", "no_match")
+    publication = step(trace, "publication")
+    assert (publication["detail"], publication["at"]) == (wording.PASSED_BY_FEED, None)
+    write = step(trace, "write")
+    assert datetime.fromisoformat(write["at"]) == datetime.fromisoformat(first["updated_at"])
+    assert "transaction" in write["facts"]
+    todos.caller.patch(f"{todos.path}/documents/a", {"$set": {"n": 3}})
+    member.verdict("s", "a", "no_match")
+    replaced = member.why("s", "a", 1)
+    assert (stages(replaced)["write"], stages(replaced)["publication"]) == ("unknown", "passed")
+    todos.caller.delete(f"{todos.path}/documents/a")
+    deleted = member.verdict("s", "a", "no_match")
+    assert (deleted["version"], deleted["deleted"]) == (3, True)
+    assert (stages(deleted)["write"], step(deleted, "write")["at"]) == ("passed", None)
 
 
 def test_documents_of_the_initial_answer_need_no_event(
