@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.aggregates.background_service import running
 from tests.aggregates.views.view_client import (
+    RESUMED_WITHIN_S,
     generation_of,
     is_active,
     make_view,
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     import redis
 
     from tests.documents.collection import CollectionClient
-
-#: Streams keep entries for at least this long.
-RESUMED_WITHIN_S = 8.0
 
 
 def test_a_briefly_interrupted_follower_resumes(

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from tests.aggregates.aggregate_client import AggregateClient, Json
     from tests.documents.collection import CollectionClient
 
+#: A follower that was interrupted for less time resumes: streams retain entries for longer.
+RESUMED_WITHIN_S = 8.0
+
 
 def make_view(things: CollectionClient, **members: object) -> AggregateClient:
     from tests.aggregates.aggregate_client import make_aggregate
