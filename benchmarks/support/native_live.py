@@ -38,13 +38,13 @@ def measure_latencies(report: Report, server: Web, key: str, rounds: int, second
     """Measure from the start of a write to its event, for both backends in turn."""
     medians: dict[str, list[float]] = {"native": [], "postgres": []}
     slowest: dict[str, list[float]] = {"native": [], "postgres": []}
-    lost = 0
+    missing = 0
     for _ in range(rounds):
         for backend, of_rounds in medians.items():
             collection = f"{backend}-live"
             crowd = Crowd(server.port, key, collection, SUBSCRIBERS, 1, WRITES_PER_S, seconds)
             result = sockets.run(crowd)
-            lost += result.expected - result.delivered
+            missing += result.expected - result.delivered
             of_rounds.append(percentile(result.latencies_ms, 0.5))
             slowest[backend].append(percentile(result.latencies_ms, 0.99))
     for name, values in (("p50", medians), ("p99", slowest)):
@@ -54,7 +54,7 @@ def measure_latencies(report: Report, server: Web, key: str, rounds: int, second
         pairs = zip(values["native"], values["postgres"], strict=True)
         ratio = median([native / postgres for native, postgres in pairs])
         report.add(f"live_{name}_ratio", ratio, "x", f"{name}, native ÷ postgres", "<= 1")
-    report.add("live_lost", lost, "", "events that did not come", "<= 0")
+    report.add("live_lost", missing, "", "events that did not come", "<= 0")
 
 
 def measure_feed(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from documents.backend import Backend
 from documents.outbox.events import EventLayer
-from documents.outbox.feed.publisher import FeedCursor, NodeRun
-from documents.outbox.feed.servers import administrator, as_node_run
+from documents.outbox.feed.publisher import FeedCursor, NodeLogStatus
+from documents.outbox.feed.servers import administrator, as_log_status
 from foundation.valkey_wire import ValkeyWire
 from storage_engine.node.refusals import as_api_error, unavailable
 from storage_engine.node.wire import CommandRejected, NodeUnavailable
@@ -20,16 +20,16 @@ async def published_position(events: ValkeyWire, installation: int) -> int | Non
     # Before the node's run: the position is not beyond the end of the log that is read after it.
     status = await EventLayer(events, installation, Backend.NATIVE).read_status()
     cursor = FeedCursor.parse(status.cursor)
-    if cursor is None or not cursor.is_valid(await _node_run(), status):
+    if cursor is None or not cursor.is_valid(await _log_status(), status):
         return None
     return cursor.position
 
 
-async def _node_run() -> NodeRun:
+async def _log_status() -> NodeLogStatus:
     try:
         node = await administrator()
         try:
-            return as_node_run(await node.call("RB.FEED.INFO"))
+            return as_log_status(await node.call("RB.FEED.INFO"))
         finally:
             node.close()
     except NodeUnavailable:

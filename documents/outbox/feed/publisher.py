@@ -43,12 +43,12 @@ class FeedInterrupted(Exception):
     """A server is unavailable, or rejected a request: the feed begins again."""
 
 
-class ChangesLost(Exception):
+class ChangesTruncated(Exception):
     """The node's log does not have the changes after the position any more, or they are too old."""
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRun:
+class NodeLogStatus:
     """The time since the storage node was opened, and the run before that was closed cleanly."""
 
     run: str
@@ -93,7 +93,7 @@ class FeedCursor:
         servers = f"{self.node_run} {self.event_run} {self.random}"
         return f"{self.incarnation.hex()} {servers} {self.position}"
 
-    def is_valid(self, node: NodeRun, status: EventLayerStatus) -> bool:
+    def is_valid(self, node: NodeLogStatus, status: EventLayerStatus) -> bool:
         """Return whether the streams have all changes up to the position, and no position up to it
         has been assigned again.
         """
@@ -113,12 +113,12 @@ class FeedCursor:
 class FeedServers(Protocol):
     """The storage node and the event layer. Every method may raise `FeedInterrupted`."""
 
-    async def node_run(self) -> NodeRun:
+    async def log_status(self) -> NodeLogStatus:
         """Return the node's run and its newest position."""
 
     async def changes(self, after: int, released: int, wait_ms: int) -> LogChanges:
         """Return the next changes, or wait for some; the log may drop those up to `released`. Raise
-        `ChangesLost` if it does not have them any more.
+        `ChangesTruncated` if it does not have them any more.
         """
 
     async def event_status(self) -> EventLayerStatus:
@@ -155,20 +155,20 @@ class FeedPublisher:
 
     async def run(self, should_continue: Callable[[], bool]) -> None:
         """Publish until told otherwise. Raises `FeedInterrupted` when it has to begin again."""
-        status, cursor = await self._begin(is_lost=False)
+        status, cursor = await self._begin(is_truncated=False)
         while should_continue():
             try:
                 await self._publish(status, cursor, should_continue)
-            except ChangesLost:
-                status, cursor = await self._begin(is_lost=True)
+            except ChangesTruncated:
+                status, cursor = await self._begin(is_truncated=True)
 
-    async def _begin(self, *, is_lost: bool) -> tuple[EventLayerStatus, FeedCursor]:
+    async def _begin(self, *, is_truncated: bool) -> tuple[EventLayerStatus, FeedCursor]:
         """Return the state of the streams, and where to continue."""
         # Before the streams are created: later readers of documents see at least this.
-        node = await self._servers.node_run()
+        node = await self._servers.log_status()
         status = await self._servers.event_status()
         cursor = FeedCursor.parse(status.cursor)
-        if cursor is not None and cursor.is_valid(node, status) and not is_lost:
+        if cursor is not None and cursor.is_valid(node, status) and not is_truncated:
             if status.epochs != self._epochs:
                 _require_ok(await self._servers.install(None))
             position, incarnation = cursor.position, cursor.incarnation
@@ -192,7 +192,7 @@ class FeedPublisher:
         while should_continue():
             changes = await self._servers.changes(position, released, IDLE_MS)
             if changes.lag_ms > MAX_LAG_MS:
-                raise ChangesLost
+                raise ChangesTruncated
             position, now_us = changes.position, stamp_us
             if changes.groups:
                 appended = _require_ok(await self._servers.append(stamp_us, changes.groups))

@@ -19,11 +19,11 @@ from documents.outbox.events import (
     PackedGroup,
 )
 from documents.outbox.feed.publisher import (
-    ChangesLost,
+    ChangesTruncated,
     FeedCursor,
     FeedInterrupted,
     LogChanges,
-    NodeRun,
+    NodeLogStatus,
 )
 from foundation import metrics
 from foundation.resp_pipeline import Argument
@@ -50,15 +50,15 @@ class ConnectedServers:
         if self._node is not None:
             self._node.close()
 
-    async def node_run(self) -> NodeRun:
-        return as_node_run(await self._call("RB.FEED.INFO"))
+    async def log_status(self) -> NodeLogStatus:
+        return as_log_status(await self._call("RB.FEED.INFO"))
 
     async def changes(self, after: int, released: int, wait_ms: int) -> LogChanges:
         try:
             reply = await self._call("RB.FEED.READ", after, "RELEASE", released, "BLOCK", wait_ms)
         except CommandRejected as error:
             if error.code == "TRUNCATED":
-                raise ChangesLost from None
+                raise ChangesTruncated from None
             raise
         groups = cast("list[tuple[int, bytes, bytes]]", member(reply, b"groups"))
         return LogChanges(
@@ -114,11 +114,11 @@ class ConnectedServers:
             raise FeedInterrupted(f"the storage node is unavailable: {error}") from None
 
 
-def as_node_run(reply: Reply) -> NodeRun:
+def as_log_status(reply: Reply) -> NodeLogStatus:
     """Parse the reply to `RB.FEED.INFO`."""
     previous = cast("bytes | None", member(reply, b"previous_run"))
     closed_at = cast("int | None", member(reply, b"previous_sequence"))
-    return NodeRun(
+    return NodeLogStatus(
         cast("bytes", member(reply, b"run")).decode(),
         number(reply, b"sequence"),
         None if previous is None else previous.decode(),

@@ -17,7 +17,6 @@ from foundation.scope import scoped
 from tests.caller import Caller, problem
 from tests.documents.collections import stored_documents
 from tests.make import TenantAccount
-from tests.realtime.client import greeted
 from tests.waiting import wait_until
 
 BY_RANK = {"name": "by-rank", "fields": [["rank", 1]]}
@@ -180,15 +179,6 @@ def test_backends_are_not_mixed_in_one_call(
     put(account, {"_id": "a", "other": "x"})
     problem(call(caller), 400, "mixed_backends")
     assert query(caller, {}) == ["a"]
-
-
-def test_it_cannot_be_subscribed_to_yet(
-    server: str, caller: Caller, account: TenantAccount
-) -> None:
-    create(caller, account)
-    with greeted(server, account.admin_key) as client:
-        answer = client.ask("subscribe", "s", collection="things")
-    assert (answer["type"], answer["error"]["code"]) == ("error", "not_supported_by_backend")
 
 
 def test_an_installation_without_a_storage_node_rejects_it(

@@ -27,12 +27,12 @@ from documents.outbox.events import (
 )
 from documents.outbox.feed.publisher import (
     MAX_LAG_MS,
-    ChangesLost,
+    ChangesTruncated,
     FeedCursor,
     FeedInterrupted,
     FeedPublisher,
     LogChanges,
-    NodeRun,
+    NodeLogStatus,
 )
 
 T = TypeVar("T")
@@ -89,11 +89,11 @@ class SimulatedNode:
         return len(self.log)
 
     def documents(self, at: int) -> Documents:
-        found: Documents = {}
+        documents: Documents = {}
         for change in self.log[:at]:
             if change.key is not None:
-                found[change.key] = change.version
-        return found
+                documents[change.key] = change.version
+        return documents
 
     def write(self, key: int | None, time_us: int) -> None:
         version = self.documents(self.sequence).get(key, 0) + 1 if key is not None else 0
@@ -159,11 +159,11 @@ class SimulatedServers:
         #: The position that was read last, and what the node had there.
         self._read: tuple[int, tuple[int, Documents]] = (0, (0, {}))
 
-    async def node_run(self) -> NodeRun:
-        def effect() -> NodeRun:
+    async def log_status(self) -> NodeLogStatus:
+        def effect() -> NodeLogStatus:
             node = self._world.node
             run, closed_at = node.previous or (None, None)
-            return NodeRun(node.run, node.sequence, run, closed_at)
+            return NodeLogStatus(node.run, node.sequence, run, closed_at)
 
         return await self._world.call(effect)
 
@@ -184,7 +184,7 @@ class SimulatedServers:
 
         changes = await world.call(effect)
         if changes is None:
-            raise ChangesLost
+            raise ChangesTruncated
         return changes
 
     async def event_status(self) -> EventLayerStatus:
@@ -267,7 +267,7 @@ class SimulatedReader:
 
     def __init__(self, world: FeedSimulation) -> None:
         self._world = world
-        self.known: Documents = {}
+        self.documents: Documents = {}
         #: The number of ticks that were checked, and the position of the last one.
         self.proofs, self.proven = 0, 0
 
@@ -282,8 +282,8 @@ class SimulatedReader:
             await Turn()
         event_run, position, number = world.events.run, world.events.ids, world.events.count
         await world.turns()
-        node_run, seen = world.node.run, world.node.sequence
-        known = self.known = world.node.documents(seen)
+        node_run, read_at = world.node.run, world.node.sequence
+        documents = self.documents = world.node.documents(read_at)
         history = world.node.histories
         await world.turns()
         if world.node.run != node_run:
@@ -295,14 +295,14 @@ class SimulatedReader:
             for position, entry in entries:  # noqa: B007 -- the last one is the new position
                 number += 1
                 if isinstance(entry, LoggedChange):
-                    key, is_new = entry.key or 0, entry.sequence > seen
-                    if is_new and entry.version > known.get(key, 0):
-                        known[key] = entry.version
+                    key, is_new = entry.key or 0, entry.sequence > read_at
+                    if is_new and entry.version > documents.get(key, 0):
+                        documents[key] = entry.version
                     continue
                 incarnation = incarnation or entry.incarnation
                 if (entry.incarnation, entry.count) != (incarnation, number):
                     return
-                if entry.position >= seen:
+                if entry.position >= read_at:
                     self._check(entry, history)
             await world.turns()
 
@@ -312,8 +312,8 @@ class SimulatedReader:
         """
         of_tick, expected = self._world.truth[tick.incarnation, tick.position]
         # An old tick may be read while newer changes have been.
-        if of_tick == history and any(self.known.get(k, 0) < v for k, v in expected.items()):
-            raise UntrueTick(f"{tick} proves {expected}, but the reader has {self.known}")
+        if of_tick == history and any(self.documents.get(k, 0) < v for k, v in expected.items()):
+            raise UntrueTick(f"{tick} proves {expected}, but the reader has {self.documents}")
         self.proofs += 1
         self.proven = tick.position
 
@@ -393,7 +393,7 @@ class FeedSimulation:
                 task.send(None)
         for reader in self.readers:
             assert reader.proven == self.node.sequence
-            assert reader.known == self.node.documents(self.node.sequence)
+            assert reader.documents == self.node.documents(self.node.sequence)
 
     def close(self) -> None:
         for task in (*self._feeds, *self._tasks):

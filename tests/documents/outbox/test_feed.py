@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from documents.outbox.events import AppendResult, EventLayerStatus
-from documents.outbox.feed.publisher import FeedCursor, FeedPublisher, NodeRun
+from documents.outbox.feed.publisher import FeedCursor, FeedPublisher, NodeLogStatus
 from tests.documents.outbox.feed_simulation import (
     FeedSimulation,
     SimulatedServers,
@@ -36,11 +36,11 @@ def read_the_position_after_the_streams_are_created(patch: pytest.MonkeyPatch) -
     begin = FeedPublisher._begin
 
     async def begin_late(
-        self: FeedPublisher, *, is_lost: bool
+        self: FeedPublisher, *, is_truncated: bool
     ) -> tuple[EventLayerStatus, FeedCursor]:
-        status, cursor = await begin(self, is_lost=is_lost)
-        node = await self._servers.node_run()
-        if status.cursor != "" and not is_lost:
+        status, cursor = await begin(self, is_truncated=is_truncated)
+        node = await self._servers.log_status()
+        if status.cursor != "" and not is_truncated:
             return status, cursor
         return status, replace(cursor, node_run=node.run, position=node.sequence)
 
@@ -48,29 +48,29 @@ def read_the_position_after_the_streams_are_created(patch: pytest.MonkeyPatch) -
 
 
 def continue_in_any_run(patch: pytest.MonkeyPatch) -> None:
-    def is_valid(self: FeedCursor, node: NodeRun, status: EventLayerStatus) -> bool:
+    def is_valid(self: FeedCursor, node: NodeLogStatus, status: EventLayerStatus) -> bool:
         is_same = (self.event_run, self.random) == (status.run_id, status.random)
         return is_same and self.position <= node.sequence
 
     patch.setattr(FeedCursor, "is_valid", is_valid)
 
 
-def continue_after_lost_changes(patch: pytest.MonkeyPatch) -> None:
+def continue_after_truncated_changes(patch: pytest.MonkeyPatch) -> None:
     begin = FeedPublisher._begin
 
     async def begin_again(
-        self: FeedPublisher, *, is_lost: bool
+        self: FeedPublisher, *, is_truncated: bool
     ) -> tuple[EventLayerStatus, FeedCursor]:
-        status, cursor = await begin(self, is_lost=False)
-        if is_lost:
-            node = await self._servers.node_run()
+        status, cursor = await begin(self, is_truncated=False)
+        if is_truncated:
+            node = await self._servers.log_status()
             cursor = replace(cursor, position=node.sequence)
         return status, cursor
 
     patch.setattr(FeedPublisher, "_begin", begin_again)
 
 
-def keep_the_old_streams(patch: pytest.MonkeyPatch) -> None:
+def append_to_the_old_streams(patch: pytest.MonkeyPatch) -> None:
     install = SimulatedServers.install
 
     async def install_beside(self: SimulatedServers, replaced: str | None) -> AppendResult:
@@ -98,8 +98,8 @@ def tick_for_another_server(patch: pytest.MonkeyPatch) -> None:
     [
         read_the_position_after_the_streams_are_created,
         continue_in_any_run,
-        continue_after_lost_changes,
-        keep_the_old_streams,
+        continue_after_truncated_changes,
+        append_to_the_old_streams,
         tick_for_another_server,
     ],
 )
@@ -124,16 +124,16 @@ def test_without_faults_there_is_one_incarnation() -> None:
 @pytest.mark.parametrize(
     ("node", "is_valid"),
     [
-        (NodeRun("node-2", 100, None, None), True),
-        (NodeRun("node-2", 99, None, None), False),
-        (NodeRun("node-3", 100, "node-2", 100), True),
-        (NodeRun("node-3", 120, "node-2", 99), False),
-        (NodeRun("node-3", 100, None, None), False),
-        (NodeRun("node-3", 100, "node-1", 100), False),
+        (NodeLogStatus("node-2", 100, None, None), True),
+        (NodeLogStatus("node-2", 99, None, None), False),
+        (NodeLogStatus("node-3", 100, "node-2", 100), True),
+        (NodeLogStatus("node-3", 120, "node-2", 99), False),
+        (NodeLogStatus("node-3", 100, None, None), False),
+        (NodeLogStatus("node-3", 100, "node-1", 100), False),
     ],
 )
 def test_a_feed_continues_in_the_same_run_or_after_its_clean_end(
-    node: NodeRun,
+    node: NodeLogStatus,
     is_valid: bool,  # noqa: FBT001 -- a parameter of the test
 ) -> None:
     status = EventLayerStatus(1, "valkey-1", "random", "", "1001:1", str(CURSOR))

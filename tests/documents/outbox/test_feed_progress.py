@@ -6,8 +6,8 @@ import pytest
 
 from documents.outbox.events import EventLayer, EventLayerStatus
 from documents.outbox.feed import progress
-from documents.outbox.feed.publisher import FeedCursor, NodeRun
-from documents.outbox.feed.servers import as_node_run
+from documents.outbox.feed.publisher import FeedCursor, NodeLogStatus
+from documents.outbox.feed.servers import as_log_status
 from foundation.valkey_wire import ValkeyWire
 
 CURSOR = FeedCursor(b"i" * 16, "node-2", "valkey-1", "random", 100)
@@ -44,10 +44,10 @@ async def test_the_position_is_that_of_the_last_tick_if_it_is_still_valid(
     async def read_status(_: EventLayer) -> EventLayerStatus:
         return EventLayerStatus(0, "valkey-1", "random", "", "5:1", cursor)
 
-    async def node_run() -> NodeRun:
-        return as_node_run({**none, **reply})  # type: ignore[dict-item]
+    async def log_status() -> NodeLogStatus:
+        return as_log_status({**none, **reply})  # type: ignore[dict-item]
 
     monkeypatch.setattr(EventLayer, "read_status", read_status)
-    monkeypatch.setattr(progress, "_node_run", node_run)
+    monkeypatch.setattr(progress, "_log_status", log_status)
     wire = ValkeyWire("redis://unused.invalid", connect_timeout_s=1, answer_timeout_s=1)
     assert await progress.published_position(wire, 1) == position

@@ -54,7 +54,7 @@ class RecordingLauncher:
     def __init__(self) -> None:
         self.slots = 0
         self.started: list[NodeSpec] = []
-        self.why_lost: str | None = None
+        self.failure: str | None = None
 
     def open(self, slots: int) -> int:
         self.slots = slots
@@ -68,7 +68,7 @@ class RecordingLauncher:
         return Idle()
 
     def lost(self) -> str | None:
-        return self.why_lost
+        return self.failure
 
     def close(self) -> None:
         """Do nothing."""
@@ -180,7 +180,7 @@ async def test_the_loss_of_the_launcher_ends_the_service(client: redis.Redis) ->
     place = RecordingLauncher()
     service = asyncio.create_task(GridSupervisor(place).run())
     await until(lambda: len(place.started) >= 3, "the nodes")
-    place.why_lost = "the driver is gone"
+    place.failure = "the driver is gone"
     with pytest.raises(LauncherLost):
         await asyncio.wait_for(service, TIMEOUT_S)
 
@@ -208,7 +208,15 @@ async def test_a_grid_replaces_only_those_of_its_backend(
         try:
             for node in (node for grid in await read_grids() for node in grid.nodes()):
                 key = lease_key(node.prefix, node.epoch, node.name)
-                client.hset(key, mapping={"until": FAR_AWAY_MS, "report": '{"state": "running"}'})
+                client.hset(
+                    key,
+                    mapping={
+                        "holder": "a process",
+                        "token": 1,
+                        "until": FAR_AWAY_MS,
+                        "report": '{"state": "running"}',
+                    },
+                )
             async with running_service(GridSupervisor(RecordingLauncher())):
                 await until(
                     lambda: active_grids(admin) == {2, 1002}, "the newest grid of each backend"

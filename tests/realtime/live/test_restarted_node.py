@@ -86,7 +86,7 @@ def test_subscribers_are_stale_while_the_node_is_away_and_then_miss_nothing(
         answer.until_shows(documents, timeout_s=RECOVERY_S)
 
 
-def test_a_node_that_is_killed_under_writes_loses_no_event(
+def test_every_event_arrives_although_the_node_is_killed_under_writes(
     installation: OwnInstallation, client: Client
 ) -> None:
     node, todos = installation.node, installation.todos
