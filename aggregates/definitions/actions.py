@@ -84,10 +84,6 @@ def _follow(aggregate: Aggregate, source: ViewSourceValues) -> None:
         detail = "The collection does not exist."
         problem = FieldProblem("/source/collection", "not_found", detail)
         raise InvalidBody(detail, errors=[problem]) from None
-    if collection.is_native:
-        detail = "Views over native collections are not available yet."
-        problem = FieldProblem("/source/collection", "not_supported_by_backend", detail)
-        raise InvalidBody(detail, errors=[problem])
     aggregate.collection_id, aggregate.collection_name = collection.pk, collection.name
     aggregate.state = Aggregate.State.BUILDING
     if source["filter"] is not None:

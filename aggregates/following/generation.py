@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from aggregates.following import backfill
-from aggregates.following.backfill import Document
+from aggregates.following.backfill import Document, DocumentBlock
 from aggregates.following.shape import ViewProjection
 from storage_engine.node.client import client
 from storage_engine.node.wire import Reply
@@ -32,6 +31,9 @@ class ViewGeneration:
     #: The position last sent to the node, by the stream's label.
     positions: dict[str, str] = field(default_factory=dict)
     filling: asyncio.Task[None] | None = None
+    #: The position of the storage node's log that the streams must have reached before its rows are
+    #: complete; 0: any.
+    complete_at: int = 0
 
     @property
     def is_filled(self) -> bool:
@@ -52,16 +54,14 @@ class ViewGeneration:
             await self._call("RB.AGG.APPLY", label, position if is_last else STAYS, *part)
         self.positions[label] = position
 
-    def fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
+    def fill(self, blocks: Iterator[DocumentBlock], read: Callable[[int], None]) -> None:
         """Start reading the existing documents. `read` is called with the count, now and then."""
-        self.filling = asyncio.create_task(self._fill(collection_id, read))
+        self.filling = asyncio.create_task(self._fill(blocks, read))
 
-    async def _fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
-        blocks, done = backfill.read(collection_id), 0
-        while True:
-            changes = await asyncio.to_thread(_next, blocks, self.shape)
-            if changes is None:
-                return
+    async def _fill(self, blocks: Iterator[DocumentBlock], read: Callable[[int], None]) -> None:
+        done = 0
+        while (part := await asyncio.to_thread(_next, blocks, self.shape)) is not None:
+            self.complete_at, changes = part
             if changes:
                 await self._call("RB.AGG.APPLY", "documents", STAYS, *changes)
             done += len(changes)
@@ -76,7 +76,9 @@ class ViewGeneration:
             await asyncio.gather(self.filling, return_exceptions=True)
 
 
-def _next(blocks: Iterator[list[Document]], shape: ViewProjection) -> list[bytes] | None:
-    """Return the changes of the next block; None: there is no more."""
+def _next(blocks: Iterator[DocumentBlock], shape: ViewProjection) -> tuple[int, list[bytes]] | None:
+    """Return where the next block is complete, and its changes; None: there is no more."""
     block = next(blocks, None)
-    return None if block is None else [shape.change(*document) for document in block]
+    if block is None:
+        return None
+    return block.complete_at, [shape.change(*document) for document in block.documents]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from aggregates.following.streams import order
 from aggregates.following.view import FollowedView
@@ -17,45 +17,46 @@ STATES = ("in_step", "building", "waiting", "failed")
 
 
 class ViewsHealth:
-    """The health of all views that a process follows."""
+    """The health of a backend's views that a process follows."""
 
     def __init__(self) -> None:
         #: The time, in seconds since 1970, up to which the least recent view in step is complete;
         #: its last value while a service is unavailable. None: nothing is followed.
         self._as_of_s: float | None = None
-        self._has_views = False
+        self._counts = Counter[str]()
 
     @property
     def lag_s(self) -> float | None:
         """Return how far behind the least recent view in step is; None: nothing is followed."""
         return None if self._as_of_s is None else round(max(0.0, time.time() - self._as_of_s), 3)
 
+    def count(self, state: str) -> int:
+        """Return the number of views in a state."""
+        return self._counts[state]
+
     def note(self, views: Collection[FollowedView]) -> None:
         """Record the state of the views while they are followed."""
-        counted = Counter(state_of(view) for view in views)
-        for state in STATES:
-            metrics.VIEWS.labels(state).set(counted[state])
-        self._has_views = counted.total() > counted["failed"]
-        moments = [moment for view in views if (moment := as_of_s(view)) is not None]
-        if moments:
-            self._as_of_s = min(moments)
-        elif not self._has_views:
+        self._counts = Counter(state_of(view) for view in views)
+        times_s = [time_s for view in views if (time_s := as_of_s(view)) is not None]
+        if times_s:
+            self._as_of_s = min(times_s)
+        elif self._counts.total() == self._counts["failed"]:
             self._as_of_s = None
         elif self._as_of_s is None:
             self._as_of_s = time.time()
-        self._show(leads=True)
 
-    def pause(self, *, leads: bool) -> None:
-        """Record that nothing is followed at present."""
-        if not leads:
-            self._as_of_s = None
-            for state in STATES:
-                metrics.VIEWS.labels(state).set(0)
-        self._show(leads=leads)
+    def reset(self) -> None:
+        """Record that nothing is followed."""
+        self._as_of_s, self._counts = None, Counter()
 
-    def _show(self, *, leads: bool) -> None:
-        metrics.VIEWS_LEADING.set(leads)
-        metrics.VIEWS_LAG.set(self.lag_s or 0.0)
+
+def measure(healths: Iterable[ViewsHealth], *, leads: bool) -> None:
+    """Set the metrics of a process."""
+    parts = list(healths)
+    for state in STATES:
+        metrics.VIEWS.labels(state).set(sum(part.count(state) for part in parts))
+    metrics.VIEWS_LEADING.set(leads)
+    metrics.VIEWS_LAG.set(max(part.lag_s or 0.0 for part in parts))
 
 
 def state_of(view: FollowedView) -> str:

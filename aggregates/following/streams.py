@@ -1,8 +1,8 @@
 """The write streams of a grid epoch, read without gaps.
 
 A tick says how many entries its stream has ever received. A reader that has counted fewer has
-missed some, and a reader that meets a tick of another incarnation of Valkey or PostgreSQL cannot
-know what lies between.
+missed some, and a reader that meets a tick of another incarnation of Valkey, PostgreSQL or the
+storage node cannot know what lies between. Each backend has grid epochs of its own.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 from redis.exceptions import ResponseError
 
+from documents.backend import Backend
 from documents.outbox.database import relay_pool
-from documents.outbox.entries import Image, Tick, decode
+from documents.outbox.entries import Image, Tick, TransactionSnapshot, decode
 from documents.outbox.events import stream
 from foundation.postgres import Statement
+from foundation.postgres.session import Oid
 from foundation.valkey_wire import Reply, ValkeyWire
 
 #: Entries of each stream that one read returns, and how long it waits for the first.
@@ -24,8 +26,8 @@ _ENTRY_PARTS = 2
 _NEWEST = Statement(
     "SELECT i.epoch, g.number, g.write_partitions FROM documents_installation i, "
     "documents_gridepoch g WHERE g.retired_at IS NULL AND g.tenant_id IS NULL "
-    "AND g.backend = 'postgres' "
-    "ORDER BY g.number DESC LIMIT 1"
+    "AND g.backend = $1 ORDER BY g.number DESC LIMIT 1",
+    (Oid.TEXT,),
 )
 
 
@@ -40,6 +42,8 @@ class WriteStreams:
     installation: int
     epoch: int
     partitions: int
+    #: The backend whose writes they receive.
+    backend: Backend = Backend.POSTGRES
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,14 @@ class WriteStreamEntry:
     content: Image | Tick
 
 
-async def newest_grid() -> WriteStreams | None:
-    """Return the newest grid epoch; None: there is none yet."""
+async def newest_grid(backend: Backend) -> WriteStreams | None:
+    """Return the streams of a backend's newest grid epoch; None: there is none yet."""
     async with relay_pool().session() as session:
-        (result,) = await session.run([(_NEWEST, ())])
+        (result,) = await session.run([(_NEWEST, (backend.encode(),))])
     if not result.rows:
         return None
-    return WriteStreams(result.integer(0, 0), result.integer(0, 1), result.integer(0, 2))
+    installation, epoch, partitions = (result.integer(0, column) for column in range(3))
+    return WriteStreams(installation, epoch, partitions, backend)
 
 
 def order(position: str) -> tuple[int, int]:
@@ -73,6 +78,8 @@ class Track:
         self.position = position
         #: The incarnation in which the stream is complete; None: no tick has arrived yet.
         self.incarnation: bytes | None = None
+        #: What the stream is complete up to, by its last tick.
+        self._snapshot: TransactionSnapshot | None = None
         self._token = 0
         #: Entries in the stream at the last tick, and entries read since.
         self._count: int | None = None
@@ -92,6 +99,13 @@ class Track:
         if self.incarnation not in (None, content.incarnation):
             raise StreamGap("the event layer or the database was restored or lost its data")
         self._token, self.incarnation = content.token, content.incarnation
+        self._snapshot = content.snapshot
+
+    def has_all_up_to(self, position: int) -> bool:
+        """Return whether the stream has been read up to a position of the storage node's log. Of
+        changes up to it, no older ones follow.
+        """
+        return self._snapshot is not None and self._snapshot.sees(position)
 
 
 class WriteStreamReader:
@@ -101,7 +115,8 @@ class WriteStreamReader:
         self._wire = wire
         self.grid = grid
         self._names = [
-            stream(grid.installation, grid.epoch, number) for number in range(grid.partitions)
+            stream(grid.installation, grid.epoch, number, grid.backend)
+            for number in range(grid.partitions)
         ]
 
     def label(self, partition: int, incarnation: bytes) -> str:

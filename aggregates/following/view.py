@@ -7,16 +7,19 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connections
 
 from aggregates.definitions.describe import definition_of, for_node
+from aggregates.following import backfill
 from aggregates.following.backfill import Document
 from aggregates.following.generation import ViewGeneration
 from aggregates.following.shape import SkippedDocuments, ViewProjection
 from aggregates.models import Aggregate
 from aggregates.node import NO_AGGREGATE
+from documents.backend import Backend
 from documents.models import Collection
 from documents.store.notices import NOT_EVALUATED
 from foundation import metrics
@@ -34,6 +37,7 @@ class FollowedView:
     """A view that is followed."""
 
     row: Aggregate
+    backend: Backend
     #: The generation that queries see, as long as it is in step with the streams.
     current: ViewGeneration | None = None
     #: The generation being filled beside it, and the build that it is for.
@@ -90,7 +94,8 @@ class FollowedView:
         self.next_build = self.row.build_wanted
         metrics.VIEWS_BUILDS.inc()
         await self.note(building=number, documents_read=0, state=Aggregate.State.BUILDING, error="")
-        self.next_generation.fill(self.collection_id, self._documents_read)
+        blocks = backfill.read(self.backend, self.row.tenant_id, self.collection_id)
+        self.next_generation.fill(blocks, self._documents_read)
 
     async def _define(self) -> int:
         definition = for_node(self.row)
@@ -211,14 +216,25 @@ def _note(row: Aggregate, values: Mapping[str, object]) -> None:
         connections[ALIAS].close()
 
 
-def load() -> list[tuple[Aggregate, bool]]:
-    """Return every view, and whether its collection exists."""
+class ViewRow(NamedTuple):
+    """A view in the control plane."""
+
+    row: Aggregate
+    backend: Backend
+    collection_exists: bool
+
+
+def load() -> list[ViewRow]:
+    """Return every view. One whose collection does not exist any more counts as PostgreSQL's."""
     try:
         rows = list(Aggregate.unscoped.using(ALIAS).exclude(collection_id=None))
-        active = Collection.unscoped.using(ALIAS).filter(
-            pk__in={row.collection_id for row in rows}, state=Collection.State.ACTIVE
-        )
-        existing = set(active.values_list("pk", flat=True))
+        collections: dict[UUID | None, tuple[Backend, bool]] = {
+            pk: (Backend(backend), state == Collection.State.ACTIVE)
+            for pk, backend, state in Collection.unscoped.using(ALIAS)
+            .filter(pk__in={row.collection_id for row in rows})
+            .values_list("pk", "backend", "state")
+        }
     finally:
         connections[ALIAS].close()
-    return [(row, row.collection_id in existing) for row in rows]
+    missing = (Backend.POSTGRES, False)
+    return [ViewRow(row, *collections.get(row.collection_id, missing)) for row in rows]

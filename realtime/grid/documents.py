@@ -9,7 +9,7 @@ belongs to one tenant.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -17,9 +17,9 @@ from psycopg import IsolationLevel, sql
 
 from documents.backend import Backend
 from documents.outbox.entries import TransactionSnapshot
+from documents.store.node.copies import copy_snapshot
 from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
-from storage_engine.node.admin import administrator_connection
 
 #: Rows arrive one by one; the native loop is called with blocks of this size.
 BLOCK_BYTES = 256 * 1024
@@ -77,23 +77,15 @@ def read_from_node(
     """Do the same in the storage node. The rules are read later than the snapshot: they are those
     under which its documents were written, or newer ones.
     """
-    with administrator_connection() as node:
-        name, sequence = cast("tuple[bytes, int]", node.call("RB.SNAPSHOT.OPEN", "SEQUENCE"))
+    with copy_snapshot() as snapshot:
         identities = [str(UUID(bytes=collection)) for collection in collections]
         with _connected() as connection:
             rows = connection.execute(_COLLECTIONS, [identities]).fetchall()
-        yield _opening(str(TransactionSnapshot.up_to(sequence)), rows)
+        yield _opening(str(TransactionSnapshot.up_to(snapshot.position)), rows)
         yield _HEADER
         for collection_id, tenant_id, _ in rows:
-            words = (str(tenant_id), str(collection_id), partition, partitions, "AT", name)
-            after: bytes | None = b""
-            while after is not None:
-                reply = node.call("RB.COL.COPY", *words, *(("AFTER", after) if after else ()))
-                # A map, as the names and members of a list.
-                _, _, _, _, _, block, _, after = cast("tuple[Any, ...]", reply)
-                yield block
+            yield from snapshot.rows(tenant_id, collection_id, partition, partitions)
         yield _TRAILER
-        node.call("RB.SNAPSHOT.CLOSE", name)
 
 
 def _opening(snapshot: str, rows: list[tuple[UUID, UUID, int]]) -> str:

@@ -15,8 +15,8 @@ from rillbase_native import Value
 ONE_LIFE, ANOTHER = b"1" * 16, b"2" * 16
 
 
-def tick(count: int, *, life: bytes = ONE_LIFE, token: int = 1) -> Tick:
-    return Tick(token, life, TransactionSnapshot(1, 1, ()), 0, count)
+def tick(count: int, *, life: bytes = ONE_LIFE, token: int = 1, position: int = 0) -> Tick:
+    return Tick(token, life, TransactionSnapshot.up_to(position), 0, count)
 
 
 def image() -> Image:
@@ -54,6 +54,25 @@ def test_the_tick_of_a_relay_that_was_outrun_proves_nothing() -> None:
     track.advance("2-0", tick(8, token=4, life=ANOTHER))
     track.advance("3-0", tick(9, token=5))
     assert track.position == "3-0"
+
+
+def test_a_stream_has_all_changes_up_to_its_last_tick() -> None:
+    track = Track("0-0")
+    assert not track.has_all_up_to(0)
+    track.advance("1-0", tick(7, position=20))
+    track.advance("2-0", image())
+    assert track.has_all_up_to(0)
+    assert track.has_all_up_to(20)
+    assert not track.has_all_up_to(21)
+    track.advance("3-0", tick(9, position=21))
+    assert track.has_all_up_to(21)
+
+
+def test_the_tick_of_an_older_relay_does_not_count() -> None:
+    track = Track("0-0")
+    track.advance("1-0", tick(7, token=5, position=20))
+    track.advance("2-0", tick(8, token=4, position=30))
+    assert not track.has_all_up_to(21)
 
 
 def test_places_are_compared_as_numbers() -> None:

@@ -26,6 +26,7 @@ import pytest
 import redis
 import requests
 
+from documents.backend import Backend
 from tests.aggregates.grouping import BY_KIND, FILTER, comparable, document, grouped
 from tests.chaos.live.report import RunReport
 from tests.chaos.live.writers import Gate
@@ -53,8 +54,9 @@ MOVES: dict[str, Any] = {
 
 @pytest.mark.long
 @pytest.mark.timeout(KILLS * 120)
+@pytest.mark.parametrize("backend", [*Backend], ids=str)
 def test_views_and_events_are_exact_whatever_is_killed(
-    launcher_directory: LauncherDirectory,
+    launcher_directory: LauncherDirectory, backend: Backend
 ) -> None:
     report = RunReport(int(os.environ.get("RILLBASE_CHAOS_SEED", secrets.randbelow(10**6))))
     rng = Random(report.seed)
@@ -63,7 +65,7 @@ def test_views_and_events_are_exact_whatever_is_killed(
         with launcher_directory.up(
             RILLBASE_GRID="processes", RILLBASE_DEFAULT_PLAN="dedicated"
         ) as launched:
-            run = Run(launcher_directory, launched, report)
+            run = Run(launcher_directory, launched, report, backend)
             with run.busy():
                 for number, victim in enumerate(victims, start=1):
                     run.write_more()
@@ -176,7 +178,11 @@ class Run:
     """All writers and readers of an installation."""
 
     def __init__(
-        self, launcher_directory: LauncherDirectory, launched: RunningLauncher, report: RunReport
+        self,
+        launcher_directory: LauncherDirectory,
+        launched: RunningLauncher,
+        report: RunReport,
+        backend: Backend,
     ) -> None:
         self._place, self._report = launcher_directory, report
         self._gate = Gate(WRITERS)
@@ -184,7 +190,7 @@ class Run:
         self._control = f"/api/v1/tenants/{launched.ready['tenant']}"
         view = {**BY_KIND, "source": {"collection": "things", "filter": FILTER}}
         definitions: list[tuple[str, object]] = [
-            ("collections", {"name": "things"}),
+            ("collections", {"name": "things", "backend": backend}),
             ("aggregates", view),
             ("aggregates", MOVES),
         ]

@@ -181,19 +181,6 @@ def test_backends_are_not_mixed_in_one_call(
     assert query(caller, {}) == ["a"]
 
 
-def test_no_view_and_no_source_can_be_over_it_yet(caller: Caller, account: TenantAccount) -> None:
-    create(caller, account)
-    view = {
-        "name": "by-rank",
-        "dimensions": ["rank"],
-        "measures": {"n": {"op": "count"}},
-        "source": {"collection": "things"},
-    }
-    answer = caller.post(f"/api/v1/tenants/{account.slug}/aggregates", view)
-    error = problem(answer, 400, "invalid_body")
-    assert error["errors"][0]["code"] == "not_supported_by_backend", error
-
-
 def test_an_installation_without_a_storage_node_rejects_it(
     caller: Caller, account: TenantAccount, settings_environment: pytest.MonkeyPatch
 ) -> None:

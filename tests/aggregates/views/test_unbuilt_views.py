@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-import redis
 
 from tests.aggregates.background_service import running
 from tests.aggregates.test_live import key_of, subscribe
-from tests.aggregates.test_views import make_view
+from tests.aggregates.views.view_client import make_view
 from tests.realtime.client import greeted
 
 if TYPE_CHECKING:
     from tests.documents.collection import CollectionClient
-
-
-@pytest.fixture
-def things(server: str) -> CollectionClient:
-    from tests.documents.collection import make_collection
-
-    collection = make_collection(server)
-    collection.insert_many([{"kind": kind, "size": 1} for kind in "aab"])
-    return collection
-
-
-@pytest.fixture
-def relay(valkey_url: str) -> Iterator[None]:
-    from documents.outbox.loop import RelayLoop
-
-    with redis.Redis.from_url(valkey_url) as client:
-        client.flushdb()
-        with running(RelayLoop):
-            yield
 
 
 @pytest.mark.usefixtures("relay")
@@ -42,6 +21,7 @@ def test_a_view_that_is_being_built_is_watched_and_delivers_its_rows(
 ) -> None:
     from aggregates.following.follower import ViewFollower
 
+    things.insert_many([{"kind": kind, "size": 1} for kind in "aab"])
     view = make_view(things)
     assert view.caller.post(f"{view.path}/query", {}).status_code == 409
     with greeted(server, key_of(view)) as client:

@@ -1,99 +1,28 @@
-"""Views over collections give the same result as a GROUP BY."""
+"""Views over collections of both backends give the same result as a GROUP BY."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-import redis
 
-from tests.aggregates.background_service import running
-from tests.aggregates.grouping import BY_KIND, FILTER, comparable, document, grouped
+from tests.aggregates.grouping import comparable, document
+from tests.aggregates.views.view_client import (
+    is_active,
+    make_view,
+    settle,
+    shown,
+    state,
+    wanted_of,
+    write,
+)
 from tests.caller import problem
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.aggregates.aggregate_client import AggregateClient, Json
     from tests.documents.collection import CollectionClient
-
-
-@pytest.fixture(scope="module")
-def relay(valkey_url: str) -> Iterator[redis.Redis]:
-    """Runs a relay for the server; yields the event layer."""
-    from documents.outbox.loop import RelayLoop
-
-    with redis.Redis.from_url(valkey_url) as client:
-        client.flushdb()
-        with running(RelayLoop):
-            yield client
-
-
-@pytest.fixture(scope="module")
-def follower(relay: redis.Redis) -> Iterator[None]:
-    from aggregates.following.follower import ViewFollower
-
-    with running(ViewFollower):
-        yield
-
-
-@pytest.fixture
-def things(server: str) -> CollectionClient:
-    from tests.documents.collection import make_collection
-
-    return make_collection(server)
-
-
-def make_view(things: CollectionClient, **members: object) -> AggregateClient:
-    from tests.aggregates.aggregate_client import make_aggregate
-
-    source = {"collection": things.name, "filter": FILTER}
-    definition = {**BY_KIND, "source": source, **members}
-    return make_aggregate(things.caller.base, account=things.account, **definition)
-
-
-def shown(view: AggregateClient) -> dict[str, Json]:
-    """Return the view's rows; None while it is being built."""
-    answer = view.caller.post(f"{view.path}/query", {"group_by": ["kind"], "snapshot": "fresh"})
-    if answer.status_code == 409:
-        return {}
-    assert answer.status_code == 200, answer.text
-    return comparable(answer.json()["rows"])
-
-
-def wanted_of(things: CollectionClient) -> dict[str, Json]:
-    return grouped(things.query(limit=10_000))
-
-
-def settle(view: AggregateClient, things: CollectionClient) -> None:
-    """Wait until the view reflects all documents."""
-    expected = wanted_of(things)
-    wait_until(lambda: shown(view) == expected, what="the view to show what there is")
-
-
-def state(view: AggregateClient) -> Json:
-    body: Json = view.caller.get(view.control_path).json()
-    return body
-
-
-def is_active(view: AggregateClient) -> bool:
-    return bool(state(view)["state"] == "active")
-
-
-def write(things: CollectionClient, luck: random.Random, count: int) -> None:
-    """Insert, replace, update and delete at random."""
-    for _ in range(count):
-        key = luck.randrange(30)
-        path = f"{things.path}/documents/~{key}"
-        match luck.randrange(4):
-            case 0:
-                things.caller.delete(path)
-            case 1:
-                things.caller.patch(path, {"$inc": {"n": luck.randrange(-9, 9)}})
-            case _:
-                things.caller.put(path, document(luck, key))
 
 
 @pytest.mark.usefixtures("follower")
@@ -188,36 +117,6 @@ def test_a_view_of_a_dropped_collection_reports_it(things: CollectionClient) -> 
     wait_until(lambda: state(view)["state"] == "failed", what="the view to notice")
     assert "deleted" in state(view)["error"]
     assert view.caller.delete(view.control_path).status_code == 204
-
-
-def test_a_briefly_interrupted_follower_resumes(
-    things: CollectionClient, relay: redis.Redis
-) -> None:
-    from aggregates.following.follower import ViewFollower
-    from aggregates.models import Aggregate
-    from foundation.scope import scoped
-
-    def generation() -> int:
-        with scoped(tenant_id=things.account.tenant.id):
-            return Aggregate.objects.get(name=view.name).generation
-
-    view = make_view(things)
-    with running(ViewFollower):
-        write(things, random.Random(1), 20)
-        settle(view, things)
-    before = generation()
-    write(things, random.Random(2), 20)
-    with running(ViewFollower):
-        settle(view, things)
-        assert is_active(view)
-        assert generation() >= before
-    # What was published meanwhile may be lost with the event layer, and is unknown.
-    write(things, random.Random(3), 20)
-    relay.flushdb()
-    with running(ViewFollower):
-        settle(view, things)
-        wait_until(lambda: generation() > before, what="a new generation")
-        settle(view, things)
 
 
 @pytest.mark.usefixtures("follower")
