@@ -125,6 +125,7 @@ class SimulatedTick:
     incarnation: bytes
     position: int
     count: int
+    cursor: str
 
 
 @dataclass
@@ -145,6 +146,15 @@ class SimulatedEvents:
         self.ids += 1
         self.entries.append((self.ids, entry))
 
+    def lose_end(self, entries: int) -> None:
+        """Lose what was appended last, as a restart does."""
+        n_dropped = min(entries, len(self.entries))
+        if n_dropped:
+            del self.entries[-n_dropped:]
+        self.count -= n_dropped
+        ticks = [entry for _, entry in self.entries if isinstance(entry, SimulatedTick)]
+        self.cursor = ticks[-1].cursor if ticks else ""
+
     def empty(self) -> None:
         self.random, self.cursor, self.token = "", "", 0
         self.entries, self.count = [], 0
@@ -156,12 +166,15 @@ class SimulatedServers:
     def __init__(self, world: FeedSimulation, token: int) -> None:
         self._world = world
         self._token = token
+        #: The run of the node that it is connected to.
+        self._run = ""
         #: The position that was read last, and what the node had there.
         self._read: tuple[int, tuple[int, Documents]] = (0, (0, {}))
 
     async def log_status(self) -> NodeLogStatus:
         def effect() -> NodeLogStatus:
             node = self._world.node
+            self._run = node.run
             run, closed_at = node.previous or (None, None)
             return NodeLogStatus(node.run, node.sequence, run, closed_at)
 
@@ -172,6 +185,8 @@ class SimulatedServers:
 
         def effect() -> LogChanges | None:
             node = world.node
+            if node.run != self._run:
+                raise FeedInterrupted("the connection was lost")
             if after > node.sequence or after < node.truncated:
                 return None
             part = node.log[after : after + READ_AT_ONCE]
@@ -244,8 +259,11 @@ class SimulatedServers:
                 verdict = AppendVerdict.REBORN
             if verdict is AppendVerdict.OK:
                 events.count += 1
-                events.add(SimulatedTick(cursor.incarnation, cursor.position, events.count))
                 events.cursor = str(cursor)
+                tick = SimulatedTick(
+                    cursor.incarnation, cursor.position, events.count, events.cursor
+                )
+                events.add(tick)
                 position, truth = self._read
                 assert position == cursor.position
                 self._world.truth[cursor.incarnation, position] = truth
@@ -359,7 +377,7 @@ class FeedSimulation:
         return reply
 
     def _maybe_fail(self) -> None:
-        if self._has_faults and self._random.random() < 0.02:
+        if self._has_faults and self._random.random() < 0.005:
             raise FeedInterrupted("a reply was lost")
 
     def _new_incarnation(self) -> bytes:
@@ -381,10 +399,10 @@ class FeedSimulation:
             self._feeds.append(self._feed())
         for _ in range(steps):
             self.now_us += STEP_US
-            if self._random.random() < 0.3:
-                key = None if self._random.random() < 0.3 else self._random.randrange(KEYS)
+            if self._random.random() < 0.1:
+                key = None if self._random.random() < 0.6 else self._random.randrange(KEYS)
                 self.node.write(key, self.now_us)
-            if self._has_faults and self._random.random() < 0.02:
+            if self._has_faults and self._random.random() < 0.005:
                 self._fault()
             self._random.choice([*self._feeds, *self._tasks]).send(None)
 
@@ -435,6 +453,7 @@ class FeedSimulation:
     def _restart_events(self) -> None:
         """Restart the server with what it has stored."""
         self.events.run = self.name()
+        self.events.lose_end(self._random.randrange(8))
 
     def _replace_feed(self) -> None:
         self._feeds.pop(0).close()

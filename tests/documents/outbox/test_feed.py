@@ -80,19 +80,6 @@ def append_to_the_old_streams(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimulatedServers, "install", install_beside)
 
 
-def tick_for_another_server(patch: pytest.MonkeyPatch) -> None:
-    tick = SimulatedServers.tick
-
-    async def tick_any(
-        self: SimulatedServers, stamp_us: int, status: EventLayerStatus, cursor: FeedCursor
-    ) -> AppendResult:
-        events = self._world.events
-        status = replace(status, run_id=events.run, random=events.random)
-        return await tick(self, stamp_us, status, cursor)
-
-    patch.setattr(SimulatedServers, "tick", tick_any)
-
-
 @pytest.mark.parametrize(
     "broken_rule",
     [
@@ -100,7 +87,6 @@ def tick_for_another_server(patch: pytest.MonkeyPatch) -> None:
         continue_in_any_run,
         continue_after_truncated_changes,
         append_to_the_old_streams,
-        tick_for_another_server,
     ],
 )
 def test_the_simulation_detects_the_absence_of_any_single_rule(
