@@ -161,7 +161,9 @@ impl CollectionFeed {
         self.count = self.written.count();
         let batches = self.changes.read(bytes)?;
         self.time = batches.last().map_or(self.time, ChangeBatch::time);
-        let transactions = batches.into_iter().map(|batch| LoggedTransaction::of(batch, self.entries));
+        let transactions = batches
+            .into_iter()
+            .map(|batch| LoggedTransaction::of(batch, self.entries));
         transactions.filter_map(Result::transpose).collect()
     }
 
