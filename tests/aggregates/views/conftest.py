@@ -35,7 +35,7 @@ def follower(relay: redis.Redis) -> Iterator[None]:
 
 
 @pytest.fixture
-def things(server: str) -> CollectionClient:
+def collection(server: str) -> CollectionClient:
     from tests.documents.collection import make_collection
 
     return make_collection(server)

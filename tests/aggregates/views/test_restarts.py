@@ -24,43 +24,43 @@ if TYPE_CHECKING:
 
 
 def test_a_briefly_interrupted_follower_resumes(
-    things: CollectionClient, relay: redis.Redis
+    collection: CollectionClient, relay: redis.Redis
 ) -> None:
     from aggregates.following.follower import ViewFollower
 
-    view = make_view(things)
+    view = make_view(collection)
     with running(ViewFollower):
-        write(things, random.Random(1), 20)
-        settle(view, things)
+        write(collection, random.Random(1), 20)
+        settle(view, collection)
         wait_until(lambda: is_active(view), what="the view")
-    before, ended_s = generation_of(view), time.monotonic()
-    write(things, random.Random(2), 20)
+    before, interrupted_s = generation_of(view), time.monotonic()
+    write(collection, random.Random(2), 20)
     with running(ViewFollower):
-        settle(view, things)
-        is_late = time.monotonic() - ended_s > RESUMED_WITHIN_S
+        settle(view, collection)
+        is_late = time.monotonic() - interrupted_s > RESUMED_WITHIN_S
         assert is_active(view) or is_late
         assert generation_of(view) == before or is_late
     # What was published meanwhile may be lost with the event layer, and is unknown.
-    write(things, random.Random(3), 20)
+    write(collection, random.Random(3), 20)
     relay.flushdb()
     with running(ViewFollower):
-        settle(view, things)
+        settle(view, collection)
         wait_until(lambda: generation_of(view) > before, what="a new generation")
-        settle(view, things)
+        settle(view, collection)
 
 
 def test_a_view_is_rebuilt_when_the_event_layer_is_emptied_while_it_is_followed(
-    things: CollectionClient, relay: redis.Redis
+    collection: CollectionClient, relay: redis.Redis
 ) -> None:
     from aggregates.following.follower import ViewFollower
 
-    view = make_view(things)
+    view = make_view(collection)
     with running(ViewFollower):
-        write(things, random.Random(4), 20)
-        settle(view, things)
+        write(collection, random.Random(4), 20)
+        settle(view, collection)
         wait_until(lambda: is_active(view), what="the view")
         before = generation_of(view)
         relay.flushdb()
-        write(things, random.Random(5), 20)
+        write(collection, random.Random(5), 20)
         wait_until(lambda: generation_of(view) > before, what="a new generation")
-        settle(view, things)
+        settle(view, collection)

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @pytest.mark.usefixtures("relay")
 def test_a_view_that_is_being_built_is_watched_and_delivers_its_rows(
-    server: str, things: CollectionClient
+    server: str, collection: CollectionClient
 ) -> None:
     from aggregates.following.follower import ViewFollower
 
-    things.insert_many([{"kind": kind, "size": 1} for kind in "aab"])
-    view = make_view(things)
+    collection.insert_many([{"kind": kind, "size": 1} for kind in "aab"])
+    view = make_view(collection)
     assert view.caller.post(f"{view.path}/query", {}).status_code == 409
     with greeted(server, key_of(view)) as client:
         watched = subscribe(client, view, group_by=["kind"])
         with running(ViewFollower):
             watched.ready()
             assert {row["kind"] for row in watched.rows.values()} == {"a", "b"}
-            things.insert({"kind": "c", "size": 1})
+            collection.insert({"kind": "c", "size": 1})
             watched.until(lambda: len(watched.rows) == 3)

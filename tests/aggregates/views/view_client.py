@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 RESUMED_WITHIN_S = 8.0
 
 
-def make_view(things: CollectionClient, **members: object) -> AggregateClient:
+def make_view(collection: CollectionClient, **members: object) -> AggregateClient:
     from tests.aggregates.aggregate_client import make_aggregate
 
-    source = {"collection": things.name, "filter": FILTER}
+    source = {"collection": collection.name, "filter": FILTER}
     definition = {**BY_KIND, "source": source, **members}
-    return make_aggregate(things.caller.base, account=things.account, **definition)
+    return make_aggregate(collection.caller.base, account=collection.account, **definition)
 
 
 def shown(view: AggregateClient) -> dict[str, Json]:
@@ -33,13 +33,13 @@ def shown(view: AggregateClient) -> dict[str, Json]:
     return comparable(answer.json()["rows"])
 
 
-def wanted_of(things: CollectionClient) -> dict[str, Json]:
-    return grouped(things.query(limit=10_000))
+def grouped_documents(collection: CollectionClient) -> dict[str, Json]:
+    return grouped(collection.query(limit=10_000))
 
 
-def settle(view: AggregateClient, things: CollectionClient) -> None:
+def settle(view: AggregateClient, collection: CollectionClient) -> None:
     """Wait until the view reflects all documents."""
-    expected = wanted_of(things)
+    expected = grouped_documents(collection)
     wait_until(lambda: shown(view) == expected, what="the view to show what there is")
 
 
@@ -52,18 +52,18 @@ def is_active(view: AggregateClient) -> bool:
     return bool(state(view)["state"] == "active")
 
 
-def write(things: CollectionClient, luck: random.Random, count: int) -> None:
+def write(collection: CollectionClient, luck: random.Random, count: int) -> None:
     """Insert, replace, update and delete at random."""
     for _ in range(count):
         key = luck.randrange(30)
-        path = f"{things.path}/documents/~{key}"
+        path = f"{collection.path}/documents/~{key}"
         match luck.randrange(4):
             case 0:
-                things.caller.delete(path)
+                collection.caller.delete(path)
             case 1:
-                things.caller.patch(path, {"$inc": {"n": luck.randrange(-9, 9)}})
+                collection.caller.patch(path, {"$inc": {"n": luck.randrange(-9, 9)}})
             case _:
-                things.caller.put(path, document(luck, key))
+                collection.caller.put(path, document(luck, key))
 
 
 def generation_of(view: AggregateClient) -> int:
