@@ -5,12 +5,17 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { call } from "../../api/control";
 import { useTenant } from "../../api/tenant";
-import type { AccessRules } from "../../api/types";
+import type { AccessRules, Backend } from "../../api/types";
 import { FormDialog } from "../../ui/Dialog";
-import { Field } from "../../ui/Field";
+import { Field, Select } from "../../ui/Field";
 import { isName, NameField } from "../../ui/NameField";
 
 type Access = "closed" | "read" | "owner";
+
+const BACKENDS: readonly (readonly [Backend, string])[] = [
+  ["postgres", "PostgreSQL"],
+  ["native", "Storage node (preview)"],
+];
 
 const ACCESS: Readonly<Record<Access, { readonly title: string; readonly rules: AccessRules }>> = {
   closed: { title: "Only secret keys", rules: {} },
@@ -32,8 +37,9 @@ export function NewCollection({ onClose }: { readonly onClose: () => void }) {
   const [, go] = useLocation();
   const [name, setName] = useState("");
   const [access, setAccess] = useState<Access>("closed");
+  const [backend, setBackend] = useState<Backend>("postgres");
   async function create() {
-    const body = { name, access_rules: ACCESS[access].rules };
+    const body = { name, access_rules: ACCESS[access].rules, backend };
     await call(`${api}/collections`, { method: "POST", body });
     await client.invalidateQueries({ queryKey: [slug, "collections"] });
     go(`/t/${slug}/collections/${name}`);
@@ -60,6 +66,9 @@ export function NewCollection({ onClose }: { readonly onClose: () => void }) {
             </option>
           ))}
         </select>
+      </Field>
+      <Field label="Storage" hint="It cannot be changed later.">
+        <Select options={BACKENDS} value={backend} onChange={setBackend} />
       </Field>
     </FormDialog>
   );
