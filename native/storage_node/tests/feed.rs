@@ -218,7 +218,7 @@ fn groups_are_bounded_unless_their_documents_changed_as_one() {
     let many = |first: i32| (first..first + 300).map(|id| insert(id, "a")).collect();
     write(&mut tenant, GOODS, many(0), false);
     write(&mut tenant, GOODS, many(300), true);
-    let text = "x".repeat(400_000);
+    let text = "x".repeat(200_000);
     let large = (600..603).map(|id| insert(id, &text)).collect();
     write(&mut tenant, GOODS, large, false);
     let (position, groups) = read(&mut admin, start);
@@ -236,6 +236,33 @@ fn groups_are_bounded_unless_their_documents_changed_as_one() {
         after = next;
     }
     assert_eq!(sizes, [250, 50, 300, 2, 1]);
+    node.close().unwrap();
+}
+
+#[test]
+fn a_reply_says_how_old_its_changes_and_its_position_are() {
+    let directory = NodeDirectory::new();
+    let node = directory.open();
+    let (mut admin, mut tenant) = (administrator(&node), tenant(&node, TENANT));
+    define(&mut tenant, GOODS);
+    let start = sequence(&mut admin);
+    for id in 0..3 {
+        write(&mut tenant, GOODS, vec![insert(id, "a")], false);
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    let ages = |reply: &NodeReply| {
+        let age = |name: &str| reply.value(name).number();
+        (age("oldest_ms"), age("behind_ms"))
+    };
+    let all = command(&mut admin, &format!("RB.FEED.READ {start}"));
+    let (oldest, behind) = ages(&all);
+    assert!(oldest >= 90 && behind == 0, "{oldest} {behind}");
+    let first = command(&mut admin, &format!("RB.FEED.READ {start} BYTES 1"));
+    let (oldest, behind) = ages(&first);
+    assert!(oldest >= 90 && behind >= 90, "{oldest} {behind}");
+    let position = all.value("position").number();
+    let none = command(&mut admin, &format!("RB.FEED.READ {position}"));
+    assert_eq!(ages(&none), (0, 0));
     node.close().unwrap();
 }
 
