@@ -199,12 +199,12 @@ impl FeedPart {
         (bytes, until): (usize, Instant),
     ) -> Result<Self> {
         while self.groups.is_empty() && !node.is_stopping() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let rest = until.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
                 break;
             }
             // Writes to anything else do not end the wait.
-            if !self.is_last || feed.wait(left.min(STOP_TICK)) {
+            if !self.is_last || feed.wait(rest.min(STOP_TICK)) {
                 self = Self::read(node, feed, bytes)?;
             }
         }
