@@ -240,7 +240,7 @@ fn groups_are_bounded_unless_their_documents_changed_as_one() {
 }
 
 #[test]
-fn a_reply_says_how_old_its_changes_and_its_position_are() {
+fn the_ages_of_changes_and_of_the_position_are_returned() {
     let directory = NodeDirectory::new();
     let node = directory.open();
     let (mut admin, mut tenant) = (administrator(&node), tenant(&node, TENANT));
@@ -261,8 +261,8 @@ fn a_reply_says_how_old_its_changes_and_its_position_are() {
     let (oldest, behind) = ages(&first);
     assert!(oldest >= 90 && behind >= 90, "{oldest} {behind}");
     let position = all.value("position").number();
-    let none = command(&mut admin, &format!("RB.FEED.READ {position}"));
-    assert_eq!(ages(&none), (0, 0));
+    let empty = command(&mut admin, &format!("RB.FEED.READ {position}"));
+    assert_eq!(ages(&empty), (0, 0));
     node.close().unwrap();
 }
 
