@@ -216,8 +216,10 @@ def test_a_number_in_a_cell_preserves_its_type_and_all_digits_that_are_typed(
         window.double_click(cell(window, "cells", name))
         window.type("input.cell-editor", text)
         window.press("Enter")
-        wait_for_text(window, f"{name} of cells changed", ".toast")
-        assert stored(notes, "cells")[name] == expected
+        wait_until(
+            lambda name=name, expected=expected: stored(notes, "cells")[name] == expected,  # type: ignore[misc]
+            what=f"the change of {name}",
+        )
     changed = {name: expected for name, (_, expected) in TYPED_OVER.items()}
     assert stored(notes, "cells") == {"_id": "cells", **CANONICAL, **changed}
 

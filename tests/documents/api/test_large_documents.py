@@ -15,6 +15,7 @@ from tests.caller import Caller, problem
 from tests.documents.collection import CollectionClient, make_collection
 from tests.own_server import another_server
 from tests.peak_memory import peak_memory
+from tests.waiting import wait_until
 
 MIB = 1024 * 1024
 DOCUMENTS = 160
@@ -53,6 +54,22 @@ def _fits(process: int, call: Any) -> None:
     assert memory.added_mib < MOST_ADDED_MIB
 
 
+def _until_result(collection: CollectionClient, query: object, ids: list[int]) -> None:
+    """Repeat a query until it returns these documents: on a busy machine, it may take longer than
+    queries may.
+    """
+
+    def has_result() -> bool:
+        answer = collection.ask(query)
+        if answer.status_code == 422:
+            problem(answer, 422, "query_too_expensive")
+            return False
+        assert [item["id"] for item in answer.json()["items"]] == ids, answer.text
+        return True
+
+    wait_until(has_result, what="the result")
+
+
 def test_a_round_trip_carries_small_bodies_and_parts_of_what_it_omits() -> None:
     quarter = (ROUND_TRIP_BYTES // 4).to_bytes(4, "big")
     cells = [(b"%d" % number, b"small" if number % 2 else quarter) for number in range(12)]
@@ -86,7 +103,7 @@ def test_a_search_through_large_documents_takes_little_memory(
     elsewhere: tuple[CollectionClient, int],
 ) -> None:
     collection, process = elsewhere
-    _fits(process, lambda: collection.ids({"missing": 1}) == [])
+    _fits(process, lambda: _until_result(collection, {"filter": {"missing": 1}}, []))
 
 
 def test_results_of_large_documents_take_turns(elsewhere: tuple[CollectionClient, int]) -> None:
@@ -94,11 +111,12 @@ def test_results_of_large_documents_take_turns(elsewhere: tuple[CollectionClient
     _fits(process, lambda: collection.ids({"n": {"$gte": 0}}, limit=30))
 
 
-def test_documents_before_a_page_are_not_kept_in_memory(
+def test_documents_before_a_page_do_not_stay_in_memory(
     elsewhere: tuple[CollectionClient, int],
 ) -> None:
     collection, process = elsewhere
-    _fits(process, lambda: collection.ids(offset=DOCUMENTS - 2) == [DOCUMENTS - 2, DOCUMENTS - 1])
+    last = [DOCUMENTS - 2, DOCUMENTS - 1]
+    _fits(process, lambda: _until_result(collection, {"offset": DOCUMENTS - 2}, last))
 
 
 def test_documents_by_id_are_rejected_if_they_have_too_many_bytes(

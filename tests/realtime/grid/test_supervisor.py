@@ -203,7 +203,7 @@ async def test_a_grid_replaces_only_those_of_its_backend(
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute(
             "INSERT INTO documents_gridepoch (number, write_partitions, backend) "
-            "VALUES (2, 1, 'postgres'), (1001, 1, 'native'), (1002, 2, 'native')"
+            "VALUES (21, 1, 'postgres'), (22, 1, 'native'), (23, 2, 'native')"
         )
         try:
             for node in (node for grid in await read_grids() for node in grid.nodes()):
@@ -219,13 +219,15 @@ async def test_a_grid_replaces_only_those_of_its_backend(
                 )
             async with running_service(GridSupervisor(RecordingLauncher())):
                 await until(
-                    lambda: active_grids(admin) == {2, 1002}, "the newest grid of each backend"
+                    lambda: active_grids(admin) == {21, 23}, "the newest grid of each backend"
                 )
         finally:
-            admin.execute("DELETE FROM documents_gridepoch WHERE number > 1")
-            admin.execute("UPDATE documents_gridepoch SET retired_at = NULL")
+            admin.execute("DELETE FROM documents_gridepoch WHERE number IN (21, 22, 23)")
+            admin.execute("UPDATE documents_gridepoch SET retired_at = NULL WHERE number = 1")
 
 
 def active_grids(admin: psycopg.Connection[tuple[object, ...]]) -> set[object]:
-    rows = admin.execute("SELECT number FROM documents_gridepoch WHERE retired_at IS NULL")
+    rows = admin.execute(
+        "SELECT number FROM documents_gridepoch WHERE retired_at IS NULL AND tenant_id IS NULL"
+    )
     return {number for (number,) in rows}
