@@ -1,15 +1,14 @@
 """What the feed reads and appends, in which order. A simulator runs it, too.
 
-A position of the log is a state: whoever has received everything up to it has what a reader at that
-sequence sees. So a tick names the position up to which everything has been appended, and there are
-no marks and no repeated lists, as transactions of PostgreSQL need them.
+Changes become visible in the order of the log. A tick therefore names a single position, up to
+which all changes have been appended. Unlike the outbox, the log needs no marks, and is read once.
 
-The last tick's position is stored beside the streams. The next feed continues there, in the same
-incarnation, if both servers still have what it relies on. Otherwise positions may have been lost or
-may be assigned again, so a new incarnation begins, with empty streams: everything that was read
-from the old ones, or from documents meanwhile, is read again. The position at which it begins is
-read before the streams are replaced. So whoever notes the end of the new streams, and then reads
-documents, reads them at that position or later.
+Each tick stores its position beside the streams. The next feed continues after it, in the same
+incarnation, if neither server has lost data since. Otherwise positions may be reused, and a new
+incarnation begins with empty streams: readers discard what they have and read the documents again.
+
+The first position of a new incarnation is read before the streams are replaced. A reader notes the
+end of the new streams before it reads documents, so it reads them at that position or later.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ class FeedPublisher:
         self._new_incarnation = new_incarnation
 
     async def run(self, should_continue: Callable[[], bool]) -> None:
-        """Publish until told otherwise. Raises `FeedInterrupted` when it has to begin again."""
+        """Publish while `should_continue` returns true. Raises `FeedInterrupted` on failures."""
         status, cursor = await self._begin(is_truncated=False)
         while should_continue():
             try:

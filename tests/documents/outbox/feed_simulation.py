@@ -161,7 +161,7 @@ class SimulatedEvents:
 
 
 class SimulatedServers:
-    """What one feed can call. It implements `FeedServers`."""
+    """Both servers as one feed calls them: implements `FeedServers`."""
 
     def __init__(self, world: FeedSimulation, token: int) -> None:
         self._world = world
@@ -224,7 +224,7 @@ class SimulatedServers:
                 return self._result(AppendVerdict.OUTRUN)
             if replaced is not None:
                 events.empty()
-                # Whoever has counted entries of other streams misses some.
+                # No count of entries of the old streams matches.
                 events.count = self._world.now_us
             events.token = self._token
             events.random = events.random or events.names()
@@ -363,7 +363,7 @@ class FeedSimulation:
         return f"name-{next(self._names)}"
 
     async def turns(self) -> None:
-        """Let others run for a while."""
+        """Yield to the other parties a few times."""
         for _ in range(self._random.randrange(1, 4)):
             await Turn()
 
