@@ -86,7 +86,9 @@ def do_create(
     declarations: Declarations,
 ) -> tuple[Collection, list[Index]]:
     """Create a collection. Its indexes are ready immediately, because it is empty."""
-    declared = declared_indexes(values.get("indexes", []))
+    backend = values.get("backend", Backend.POSTGRES)
+    is_native = backend == Backend.NATIVE
+    declared = declared_indexes(values.get("indexes", []), is_native=is_native)
     # Locks the tenant's row, so no concurrent call can insert the same name.
     ensure_room(tenant, "collections", active())
     if active().filter(name=values["name"]).exists():
@@ -98,7 +100,7 @@ def do_create(
         schema=declarations.schema,
         access_rules=declarations.access_rules,
         ttl=ttl,
-        backend=values.get("backend", Backend.POSTGRES),
+        backend=backend,
     )
     indexes = _add_indexes(collection, [*declared, *ttl_index(ttl)], ready=True)
     _record(principal, "collection.created", collection, after=describe(collection, indexes))
@@ -125,7 +127,7 @@ def do_change(
     """Change a locked collection. Return its indexes after the change."""
     present = indexes_of(collection)
     before = describe(collection, present)
-    dropped, added = _index_changes(present, values)
+    dropped, added = _index_changes(collection, present, values)
     if "schema" in declarations.names:
         _check_field(collection.name, declarations)
         collection.schema = declarations.schema
@@ -190,7 +192,7 @@ def drop_index(collection: Collection, index: Index) -> None:
 
 
 def _index_changes(
-    present: Sequence[Index], values: CollectionValues
+    collection: Collection, present: Sequence[Index], values: CollectionValues
 ) -> tuple[list[Index], list[IndexDeclaration]]:
     """Compare callers' indexes and internal ones separately: a body may change either, both or
     none.
@@ -200,11 +202,22 @@ def _index_changes(
     dropped: list[Index] = []
     added: list[IndexDeclaration] = []
     if "indexes" in values:
-        dropped, added = changes(declared, declared_indexes(values["indexes"]))
+        declarations = declared_indexes(values["indexes"], is_native=collection.is_native)
+        dropped, added = changes(declared, declarations)
+        _name_techniques(declared, declarations)
     if "ttl" in values:
         removed, created = changes(own, ttl_index(values["ttl"]))
         dropped, added = [*dropped, *removed], [*added, *created]
     return dropped, added
+
+
+def _name_techniques(present: Sequence[Index], declarations: Sequence[IndexDeclaration]) -> None:
+    """Record the declared techniques of indexes that remain, since `auto` is one of the others."""
+    for declaration in declarations:
+        for index in present:
+            if declaration.is_met_by(index) and index.technique != declaration.technique:
+                index.technique = declaration.technique
+                index.save(update_fields=["technique"])
 
 
 def _add_indexes(
@@ -218,6 +231,7 @@ def _add_indexes(
             name=declaration.name,
             fields=[list(pair) for pair in declaration.fields],
             unique=declaration.unique,
+            technique=declaration.technique,
             state=state,
         )
         added.append(index)

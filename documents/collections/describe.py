@@ -37,6 +37,7 @@ def _index(index: Index) -> JsonObject:
         "name": index.name,
         "fields": index.fields,
         "unique": index.unique,
+        "technique": index.technique,
         "state": index.state,
         "progress": {"done": index.documents_done, "total": index.documents_total},
         "error": index.error or None,

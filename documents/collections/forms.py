@@ -11,6 +11,7 @@ from rest_framework import serializers
 
 from documents.backend import Backend
 from documents.collections.indexes import MAX_INDEX_FIELDS, MAX_INDEXES
+from documents.technique import IndexTechnique
 from foundation.api.bodies import BodySerializer
 from storage_engine.node.admin import is_configured
 from tenants.api.forms import NameField, PatternField
@@ -111,6 +112,12 @@ class DeclaredIndex(BodySerializer):
         help_text="Paths with their directions, 1 or -1.",
     )
     unique = serializers.BooleanField(default=False)
+    technique = serializers.ChoiceField(
+        list(IndexTechnique),
+        default=IndexTechnique.AUTO,
+        help_text="How its entries are stored. Only native collections have `lazy` and `eager` "
+        "indexes, which yield the documents of a value that were changed last.",
+    )
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         return _complete(self, attrs, "name", "fields")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from documents.models import Index
+from documents.technique import IndexTechnique
 from foundation.errors import FieldProblem, InvalidBody
 
 MAX_INDEXES = 64
@@ -25,6 +26,7 @@ class IndexDeclaration:
     name: str
     fields: tuple[tuple[str, int], ...]
     unique: bool = False
+    technique: IndexTechnique = IndexTechnique.AUTO
 
     def is_met_by(self, index: Index) -> bool:
         """Return whether an index has this declaration and has not failed."""
@@ -32,6 +34,7 @@ class IndexDeclaration:
             index.name == self.name
             and fields_of(index) == self.fields
             and index.unique == self.unique
+            and IndexTechnique(index.technique).chosen == self.technique.chosen
             and index.state in (Index.State.BUILDING, Index.State.READY)
         )
 
@@ -41,14 +44,31 @@ def fields_of(index: Index) -> tuple[tuple[str, int], ...]:
     return tuple((str(path), int(direction)) for path, direction in index.fields)
 
 
-def declared_indexes(declared: Iterable[Mapping[str, object]]) -> list[IndexDeclaration]:
-    """Return the indexes that a validated body declares. Raise if a name or a path is repeated."""
+def declared_indexes(
+    declared: Iterable[Mapping[str, object]], *, is_native: bool
+) -> list[IndexDeclaration]:
+    """Return the indexes that a validated body declares. Raise if a name or a path is repeated, or
+    if a technique is not possible.
+    """
     indexes: list[IndexDeclaration] = []
     problems: list[FieldProblem] = []
     for number, form in enumerate(declared):
         fields = form["fields"]
         pairs = tuple(fields) if isinstance(fields, list) else ()
-        index = IndexDeclaration(str(form["name"]), pairs, bool(form.get("unique", False)))
+        index = IndexDeclaration(
+            str(form["name"]),
+            pairs,
+            bool(form.get("unique", False)),
+            IndexTechnique(form.get("technique", IndexTechnique.AUTO)),
+        )
+        path = f"/indexes/{number}/technique"
+        if index.technique.chosen != IndexTechnique.COMPOSITE:
+            if not is_native:
+                detail = "Only native collections have indexes with this technique."
+                problems.append(FieldProblem(path, "unsupported", detail))
+            elif index.unique:
+                detail = "Only composite indexes can be unique."
+                problems.append(FieldProblem(path, "unsupported", detail))
         if any(index.name == other.name for other in indexes):
             problems.append(
                 FieldProblem(f"/indexes/{number}/name", "duplicate", "The name is used twice.")

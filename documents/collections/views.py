@@ -23,6 +23,7 @@ from documents.collections.forms import (
     IndexPartField,
 )
 from documents.models import Collection, Index
+from documents.technique import IndexTechnique
 from foundation.api.preconditions import check_if_match, etag
 from foundation.errors import InvalidParameter
 from foundation.json_types import JsonObject
@@ -47,6 +48,7 @@ class IndexAnswer(serializers.Serializer[object]):
     name = serializers.CharField()
     fields = serializers.ListField(child=IndexPartField())  # type: ignore[assignment]
     unique = serializers.BooleanField()
+    technique = serializers.ChoiceField(list(IndexTechnique))
     state = serializers.ChoiceField(["building", "ready", "failed"])
     progress = IndexProgress()
     error = serializers.CharField(allow_null=True, help_text="Why building the index failed.")

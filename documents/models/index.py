@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from documents.models.collection import Collection
+from documents.technique import IndexTechnique
 from foundation.scope import TenantOwned
 
 
@@ -30,6 +31,12 @@ class Index(TenantOwned):
     #: `[["field", 1 | -1], …]`
     fields = models.JSONField()
     unique = models.BooleanField(default=False)
+    technique = models.CharField(
+        max_length=9,
+        choices=[(technique, technique) for technique in IndexTechnique],
+        default=IndexTechnique.AUTO,
+        db_default=IndexTechnique.AUTO,
+    )
     state = models.CharField(max_length=10, choices=State.choices, default=State.BUILDING)
     documents_done = models.BigIntegerField(default=0)
     documents_total = models.BigIntegerField(default=0)

@@ -16,6 +16,13 @@ from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject, JsonValue
 from foundation.postgres import Statement, StatementRunner
 
+_ORDERS = {
+    "id": "by _id",
+    "index": "by index",
+    "time": "by time, the newest first",
+    "any": "sorted afterwards",
+}
+
 
 async def explain(tenant_id: UUID, name: str, query: DocumentQuery) -> JsonObject:
     """Return the plan of a query, and what is missing from its result. For the latter, the query is
@@ -50,7 +57,8 @@ async def _notices(reader: CollectionReader, query: DocumentQuery) -> list[JsonV
     """Return the notices of the query's response, or the error with which it would fail."""
     notices = Notices()
     try:
-        notices.add((await answer(reader, query)).unevaluated)
+        selection, _ = await answer(reader, query)
+        notices.add(selection.unevaluated)
     except QueryTooExpensive as error:
         return [{"code": error.code, "detail": error.detail}]
     return [*notices.listed()]
@@ -62,7 +70,8 @@ def _plan(plan: CandidatePlan) -> JsonObject:
         "reads": how,
         "index": plan.index.name if plan.index is not None else None,
         "ranges": 0 if plan.reads_everything else len(plan.ranges),
-        "order": {"id": "by _id", "index": "by index", "any": "sorted afterwards"}[plan.order],
+        "technique": plan.index.technique if plan.index is not None else None,
+        "order": _ORDERS[plan.order],
         "backward": plan.backward,
         "estimated_entries": plan.estimate,
         "reads_everything": plan.reads_everything,

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from documents.backend import Backend
 from documents.store.database import pool, scope
+from documents.technique import IndexTechnique
 from foundation.environment import environment
 from foundation.errors import MixedBackends, NotFound, Unavailable
 from foundation.postgres import Statement, StatementResult
@@ -30,8 +31,8 @@ _FIND = Statement(
     (Oid.UUID, Oid.TEXT),
 )
 _INDEXES = Statement(
-    "SELECT i.number, i.name, i.fields::text, i.\"unique\", i.state = 'ready' "
-    "FROM documents_index i JOIN documents_collection c ON c.id = i.collection_id "
+    "SELECT i.number, i.name, i.fields::text, i.\"unique\", i.state = 'ready', "
+    "i.technique FROM documents_index i JOIN documents_collection c ON c.id = i.collection_id "
     "WHERE c.tenant_id = $1 AND c.name = $2 AND c.state = 'active' "
     "AND i.state IN ('building', 'ready') ORDER BY i.number",
     (Oid.UUID, Oid.TEXT),
@@ -51,6 +52,8 @@ class IndexFacts:
     fields: tuple[tuple[str, int], ...]
     unique: bool
     ready: bool
+    #: How its entries are stored.
+    technique: IndexTechnique
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ def _index(rows: StatementResult, number: int) -> IndexFacts:
         fields=tuple((str(path), int(direction)) for path, direction in fields),
         unique=rows.boolean(number, 3),
         ready=rows.boolean(number, 4),
+        technique=IndexTechnique(rows.text(number, 5)).chosen,
     )
 
 

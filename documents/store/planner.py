@@ -20,6 +20,7 @@ from foundation.postgres.session import Oid, int8
 from rillbase_native import Bounds, Filter, Sort
 
 Range = tuple[bytes, bytes | None]
+CandidateOrder = Literal["id", "index", "time", "any"]
 Fields = Sequence[tuple[str, int]]
 #: In a filter as BSON, an array as the operand of `$eq` or within that of `$in` or `$all`.
 _ARRAY_OPERAND = re.compile(rb"\x04(\$eq|\d+)\0")
@@ -41,16 +42,21 @@ _COUNT = Statement(
 class CandidatePlan:
     """How candidates are read.
 
-    `order`: `id` in the order of keys; `index` in the order of an index, which is the sort's; `any`
-    in any order.
+    `order`: `id` in the order of keys; `index` in the order of an index, which is the sort's;
+    `time` the documents that were changed last first; `any` in any order.
     """
 
     index: IndexFacts | None
     ranges: Sequence[Range]
-    order: Literal["id", "index", "any"]
+    order: CandidateOrder
     bounds: Bounds | None = None
     backward: bool = False
     estimate: int | None = None
+
+    @property
+    def ordering_index(self) -> int:
+        """The number of the index that gives the order; 0: none."""
+        return self.index.number if self.index is not None and self.order != "any" else 0
 
     @property
     def reads_everything(self) -> bool:

@@ -80,7 +80,7 @@ class PostgresSnapshot:
     ) -> AsyncIterator[CandidateBatch]:
         resume = None
         if request.after is not None and plan.order != "any":
-            resume = request.after.resume(by_index=plan.order == "index")
+            resume = request.after.resume(plan.ordering_index)
         first_batch = min(_first_batch(plan, request.rows + 1), request.first_batch)
         scanned = scan(
             self.session,

@@ -189,9 +189,9 @@ async def _select(
             facts.require_one_backend([reader.collection, *(side.collection for side in sides)])
             bound = cursors.binding(tenant_id, reader.collection.id, query.filter, query.sort)
             after = cursors.read(query.cursor, bound) if query.cursor else None
-            selection = await answer(reader, query, after)
+            selection, plan = await answer(reader, query, after)
             if await _embed(reader, selection, query.lookups, sides):
-                return QueryResult(selection, bound, tenant_id, name)
+                return QueryResult(selection, plan, bound, tenant_id, name)
     raise ConcurrentDefinitionChange
 
 
@@ -218,13 +218,17 @@ class QueryResult:
     """The result of a query."""
 
     selection: Selection
+    plan: CandidatePlan
     bound: bytes
     tenant_id: UUID
     collection: str
 
     def page(self, *, canonical: bool) -> DocumentPage:
         items, following, _ = native(lambda: self.selection.finish(canonical=canonical))
-        cursor = None if following is None else cursors.write(following, self.bound)
+        cursor = None
+        if following is not None:
+            position = cursors.CursorPosition(*following, self.plan.ordering_index)
+            cursor = cursors.write(position, self.bound)
         return DocumentPage(
             items, cursor, notices_of(self.selection, self.tenant_id, self.collection)
         )
@@ -251,15 +255,15 @@ async def answer(
     query: DocumentQuery,
     after: cursors.CursorPosition | None = None,
     budget: Budget | None = None,
-) -> Selection:
-    """Run a query in an open snapshot, with the filter of the reading."""
+) -> tuple[Selection, CandidatePlan]:
+    """Run a query in an open snapshot, with the filter of the reading. Also return the plan."""
     budget = budget or Budget()
     request = replace(reader.request(query.sort, query.offset + query.limit), after=after)
     for in_order in (True, False):
         candidates = await reader.candidates(replace(request, in_order=in_order))
         selection = _selection(reader, query, candidates.plan, after, budget.page_bytes)
         if await feed(reader, selection, candidates, budget):
-            return selection
+            return selection, candidates.plan
     raise AssertionError("rows that are sorted afterwards are never misplaced")
 
 
@@ -280,7 +284,7 @@ def _selection(
         max_bytes=MAX_SORT_BYTES,
         page_bytes=page_bytes,
         projection=query.projection,
-        ordered=plan.order == "id",
+        ordered=plan.order in {"id", "time"},
         group=query.group,
         lookups=query.lookups,
         readable=reader.readable,
@@ -411,7 +415,8 @@ async def find(
         async with opened(
             tenant_id, name, query_filter, principal, allowance=allowance, is_fixed=False
         ) as reader:
-            return await answer(reader, query, behind, budget)
+            selection, _ = await answer(reader, query, behind, budget)
+            return selection
 
     selection = await in_turn(tenant_id, read)
     bodies, following = selection.bodies()

@@ -187,7 +187,7 @@ async def _read(reader: CollectionReader, condition: Filter, extent: InitialRead
     )
     own = replace(reader, filter=condition, readable=extent.readable)
     # All rows are needed: a result that does not fit is rejected.
-    selection = await answer(own, query, budget=Budget(page_bytes=LARGE_BYTES))
+    selection, _ = await answer(own, query, budget=Budget(page_bytes=LARGE_BYTES))
     rows, more = selection.rows()
     if more and extent.group is not None:
         raise ResultTooLarge(f"A live query may group at most {extent.max_rows} documents.")

@@ -108,6 +108,7 @@ def definition(collection: CollectionFacts) -> bytes:
             "name": index.name,
             "fields": [list(field) for field in index.fields],
             "unique": index.unique,
+            "technique": index.technique,
             "ready": index.ready,
         }
         for index in collection.indexes

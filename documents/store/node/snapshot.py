@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 from uuid import UUID
 
 from documents.outbox.entries import TransactionSnapshot
 from documents.store.bodies import ROUND_TRIP_BYTES
 from documents.store.facts import CollectionFacts
 from documents.store.node.definitions import call, node_name
-from documents.store.planner import EVERYTHING, CandidatePlan
+from documents.store.planner import EVERYTHING, CandidateOrder, CandidatePlan
 from documents.store.scan import LARGEST_BATCH, LARGEST_BATCH_IF_CONTENDED
 from documents.store.snapshot import (
     CandidateBatch,
@@ -82,7 +82,8 @@ class NodeSnapshot:
         first_batch = min(max(request.rows + 1, SMALLEST_BATCH), FIRST_BATCH)
         options: tuple[Argument, ...] = ("COUNT", first_batch, *self.words)
         if request.after is not None:
-            options = (*options, "AFTER", request.after.entry, request.after.key)
+            after = request.after
+            options = (*options, "AFTER", after.index, after.entry, after.key)
         reply = await call([collection], *words, *options)
         plan = _plan(collection, reply, request)
         return PlannedCandidates(plan, _batches(collection, tuple(words), _reply_part(reply)))
@@ -159,7 +160,7 @@ async def _batches(
 def _reply_part(reply: Reply) -> _ReplyPart:
     rows = candidate_rows(cast("bytes", member(reply, b"rows")))
     batch = CandidateBatch(rows, number(reply, b"examined"))
-    after = cast("list[bytes] | None", member(reply, b"after"))
+    after = cast("list[Argument] | None", member(reply, b"after"))
     if after is None:
         return _ReplyPart(batch, ())
     plan, snapshot = (cast("bytes", member(reply, name)) for name in (b"plan", b"snapshot"))
@@ -185,7 +186,7 @@ def _plan(collection: CollectionFacts, reply: Reply, request: CandidateQuery) ->
     return CandidatePlan(
         index,
         EVERYTHING if ranges is None else ranges,
-        "any" if request.needs_all else cast('Literal["id", "index", "any"]', order),
+        "any" if request.needs_all else cast("CandidateOrder", order),
         bounds,
         backward=bool(number(reply, b"backward")),
         estimate=entries if isinstance(entries, int) else None,

@@ -1,9 +1,7 @@
 //! Reading: documents by key, and candidates for a query.
 //!
-//! Candidates are read from the documents in the order of their keys, or from an index in the order
-//! of its entries. The entries of a unique index have keys of another form; both forms are read side
-//! by side. Entries are in ascending order of documents also where the index is read backward, since
-//! every sort ends with the ascending `_id`.
+//! Candidates are read from the documents in the order of their keys, or from an index: in the order
+//! of its entries, in that of the documents' times, or in any.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -13,13 +11,15 @@ use rillbase_documents::envelope::Meta;
 use rillbase_documents::selection::CandidateRow;
 use rillbase_engine::{DbSnapshot, Scan, Sequence};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{
-    DOCUMENTS, DocumentHead, EntryForm, PREFIX_BYTES, decode_document, document_key, entry_bound,
-    mark_bound, prefix, split_entry, unique_entry,
+    DOCUMENTS, DocumentHead, EntryForm, PREFIX_BYTES, decode_document, document_key, prefix,
 };
-use crate::plan::ScanPlan;
+use crate::newest_entries::{NewestEntries, position_of};
+use crate::ordered_entries::OrderedEntries;
+use crate::plan::{PlanOrder, ScanPlan};
 use crate::store::Collections;
+use crate::unordered_entries::UnorderedEntries;
 
 /// A document as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,60 +41,70 @@ pub struct Candidate {
     pub entry: Option<Vec<u8>>,
     /// The document.
     pub document: DocumentRecord,
+    /// Its position in the scan.
+    pub position: CandidatePosition,
 }
 
-impl Candidate {
-    /// It as a row for a selection.
-    pub fn row(&self) -> CandidateRow<'_> {
-        let head = &self.document.head;
+impl DocumentRecord {
+    /// It as a row for a selection, with its key and the entry by which it was found.
+    pub fn row<'r>(&'r self, key: &'r [u8], entry: Option<&'r [u8]>) -> CandidateRow<'r> {
+        let head = &self.head;
         CandidateRow {
-            key: &self.key,
+            key,
             meta: Meta {
                 version: head.version,
                 created_ms: head.created_ms,
                 updated_ms: head.updated_ms,
             },
-            body: &self.document.body,
-            entry: self.entry.as_deref(),
-        }
-    }
-
-    /// Its position in the scan.
-    pub fn position(&self) -> CandidatePosition {
-        CandidatePosition {
-            entry: self.entry.clone().unwrap_or_default(),
-            document: self.key.clone(),
+            body: &self.body,
+            entry,
         }
     }
 }
 
-/// A position in a scan: an entry of an index, and a document's key. Scans of documents have no
-/// entries.
+impl Candidate {
+    /// It as a row for a selection.
+    pub fn row(&self) -> CandidateRow<'_> {
+        self.document.row(&self.key, self.entry.as_deref())
+    }
+}
+
+/// An entry of a document.
+#[derive(Debug)]
+pub(crate) struct DocumentEntry {
+    /// The entry, or the time if documents are read in the order of times.
+    pub(crate) entry: Vec<u8>,
+    pub(crate) document: Vec<u8>,
+    pub(crate) position: CandidatePosition,
+}
+
+/// A position in a scan, which it continues after: what the scan is ordered by, and a document's key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CandidatePosition {
-    /// The entry.
+    /// The entry of an index that gives the order, or the time; the key of the entry if the order
+    /// does not matter; empty in scans of documents.
     pub entry: Vec<u8>,
     /// The document's key.
     pub document: Vec<u8>,
 }
 
-/// The candidates of some ranges, in order.
+/// The candidates of some ranges.
 #[derive(Debug)]
 pub struct CandidateScan<'a> {
     store: &'a Collections,
-    snapshot: &'a DbSnapshot,
     collection: u64,
-    /// 0 for the documents.
-    index: u32,
-    is_backward: bool,
-    /// The ranges that are not read yet, in the order in which they are read.
-    ranges: VecDeque<EncodedRange>,
-    /// The scans of the current range: the documents, or the two forms of entries.
-    scans: Vec<(EntryForm, Scan)>,
-    /// Entries that are equal to the last one read, in the order of their documents.
-    equal: VecDeque<CandidatePosition>,
-    /// Candidates up to this position are skipped.
-    after: CandidatePosition,
+    snapshot: &'a DbSnapshot,
+    source: CandidateSource<'a>,
+}
+
+/// What candidates are read from.
+#[derive(Debug)]
+enum CandidateSource<'a> {
+    /// The ranges of documents that are not read yet, and the scan of the current one.
+    Documents(VecDeque<EncodedRange>, Option<Scan>),
+    Ordered(OrderedEntries<'a>),
+    Unordered(UnorderedEntries<'a>),
+    Newest(NewestEntries),
 }
 
 impl Collections {
@@ -123,33 +133,79 @@ impl Collections {
     }
 
     /// The candidates of a plan after a position, from the beginning by default. A document is
-    /// returned for each of its entries.
+    /// returned for each of its entries, unless the newest ones are read.
     pub fn candidates<'a>(
         &'a self,
         collection: u64,
         plan: &ScanPlan,
         after: Option<CandidatePosition>,
         snapshot: &'a DbSnapshot,
-    ) -> CandidateScan<'a> {
-        let mut ranges: VecDeque<EncodedRange> = plan.ranges.clone().into();
-        if plan.is_backward {
-            ranges.make_contiguous().reverse();
-        }
-        let mut scan = CandidateScan {
+    ) -> Result<CandidateScan<'a>> {
+        Ok(CandidateScan {
             store: self,
-            snapshot,
             collection,
-            index: plan.index,
-            is_backward: plan.is_backward,
-            ranges,
-            scans: Vec::new(),
-            equal: VecDeque::new(),
-            after: CandidatePosition::default(),
-        };
-        if let Some(after) = after {
-            scan.skip_to(after);
+            snapshot,
+            source: self.source(collection, plan, after, snapshot)?,
+        })
+    }
+
+    fn source<'a>(
+        &'a self,
+        collection: u64,
+        plan: &ScanPlan,
+        after: Option<CandidatePosition>,
+        snapshot: &'a DbSnapshot,
+    ) -> Result<CandidateSource<'a>> {
+        if plan.index == DOCUMENTS {
+            let ranges = plan.ranges.iter().cloned();
+            let ranges = match &after {
+                Some(after) => ranges
+                    .filter_map(|range| behind(range, &after.document))
+                    .collect(),
+                None => ranges.collect(),
+            };
+            return Ok(CandidateSource::Documents(ranges, None));
         }
-        scan
+        let installed = self.installed(collection)?;
+        let index = installed.definition.index(plan.index);
+        let forms = index.ok_or(Error::NoIndex)?.forms();
+        let index = ((collection, plan.index), forms);
+        let ranges = &plan.ranges;
+        Ok(match plan.order {
+            PlanOrder::ByIndex => CandidateSource::Ordered(OrderedEntries::new(
+                self,
+                snapshot,
+                index,
+                (ranges, plan.is_backward),
+                after,
+            )),
+            PlanOrder::ByTime => CandidateSource::Newest(NewestEntries::open(
+                self,
+                snapshot,
+                index,
+                ranges,
+                after.as_ref(),
+            )?),
+            PlanOrder::ById | PlanOrder::Unordered => CandidateSource::Unordered(
+                UnorderedEntries::new(self, snapshot, index, ranges, after),
+            ),
+        })
+    }
+
+    /// The number of entries in ranges of an index, up to a limit.
+    pub(crate) fn count_entries(
+        &self,
+        index: ((u64, u32), &'static [EntryForm]),
+        ranges: &[EncodedRange],
+        most: usize,
+        snapshot: &DbSnapshot,
+    ) -> Result<usize> {
+        let mut entries = UnorderedEntries::new(self, snapshot, index, ranges, None);
+        let mut count = 0;
+        while count < most && entries.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
     }
 }
 
@@ -162,221 +218,101 @@ impl Iterator for CandidateScan<'_> {
 }
 
 impl CandidateScan<'_> {
-    /// Skips candidates up to a position.
-    fn skip_to(&mut self, after: CandidatePosition) {
-        let is_by_document = self.index == DOCUMENTS;
-        let key = if is_by_document {
-            &after.document
-        } else {
-            &after.entry
-        };
-        let is_read = |range: &EncodedRange| {
-            if self.is_backward {
-                range.low > *key
-            } else {
-                range.high.as_ref().is_some_and(|high| high <= key)
-            }
-        };
-        self.ranges.retain(|range| !is_read(range));
-        if let Some(range) = self.ranges.front_mut() {
-            if self.is_backward {
-                let end = after_entry(key);
-                let high = range.high.take().filter(|high| *high < end);
-                range.high = high.or(Some(end));
-            } else if is_by_document {
-                // Keys are prefix-free: this is the next one.
-                let next = [key.as_slice(), &[0]].concat();
-                range.low = std::mem::take(&mut range.low).max(next);
-            } else if range.low < *key {
-                range.low.clone_from(key);
-            }
-        }
-        self.after = after;
-    }
-
     fn next_candidate(&mut self) -> Result<Option<Candidate>> {
-        if self.index == DOCUMENTS {
+        if let CandidateSource::Documents(..) = self.source {
             return self.next_document();
         }
-        while let Some(CandidatePosition { entry, document }) = self.next_entry()? {
-            let (store, collection) = (self.store, self.collection);
-            let stored = store.get(collection, &document, Some(self.snapshot))?;
+        while let Some(next) = self.next_entry()? {
+            let stored = self
+                .store
+                .get(self.collection, &next.document, Some(self.snapshot))?;
             // The entries of a batch are visible with its documents.
             if let Some(stored) = stored {
                 return Ok(Some(Candidate {
-                    key: document,
-                    entry: Some(entry),
+                    key: next.document,
+                    entry: Some(next.entry),
                     document: stored,
+                    position: next.position,
                 }));
             }
         }
         Ok(None)
     }
 
-    /// The number of entries, up to a limit.
-    pub(crate) fn count_entries(&mut self, most: usize) -> Result<usize> {
-        let mut count = 0;
-        while count < most && self.next_entry()?.is_some() {
-            count += 1;
-        }
-        Ok(count)
+    fn next_entry(&mut self) -> Result<Option<DocumentEntry>> {
+        let position = match &mut self.source {
+            CandidateSource::Documents(..) => None,
+            CandidateSource::Unordered(entries) => return entries.next(),
+            CandidateSource::Ordered(entries) => entries.next()?,
+            CandidateSource::Newest(entries) => entries.next()?.as_ref().map(position_of),
+        };
+        Ok(position.map(|position| DocumentEntry {
+            entry: position.entry.clone(),
+            document: position.document.clone(),
+            position,
+        }))
     }
 
     fn next_document(&mut self) -> Result<Option<Candidate>> {
+        let CandidateSource::Documents(ranges, current) = &mut self.source else {
+            return Ok(None);
+        };
         loop {
-            let Some((_, scan)) = self.scans.first_mut() else {
-                if !self.next_range()? {
+            let Some(scan) = current.as_mut().filter(|scan| scan.is_valid()) else {
+                let Some(range) = ranges.pop_front() else {
                     return Ok(None);
-                }
+                };
+                let store = self.store;
+                *current = Some(store.scan_documents(self.collection, &range, self.snapshot)?);
                 continue;
             };
-            if !scan.is_valid() {
-                self.scans.clear();
-                continue;
-            }
             let stored = document(scan.sequence(), scan.value())?;
             let key = scan.key().get(PREFIX_BYTES..).unwrap_or_default().to_vec();
             scan.advance()?;
             if !stored.head.is_tombstone {
+                let position = CandidatePosition {
+                    entry: Vec::new(),
+                    document: key.clone(),
+                };
                 return Ok(Some(Candidate {
                     key,
                     entry: None,
                     document: stored,
+                    position,
                 }));
             }
         }
     }
+}
 
-    /// Opens the scans of the next range; false if there is none.
-    fn next_range(&mut self) -> Result<bool> {
-        let Some(range) = self.ranges.pop_front() else {
-            return Ok(false);
+impl Collections {
+    fn scan_documents(
+        &self,
+        collection: u64,
+        range: &EncodedRange,
+        snapshot: &DbSnapshot,
+    ) -> Result<Scan> {
+        let start = document_key(collection, &range.low);
+        let end = match &range.high {
+            Some(high) => document_key(collection, high),
+            None => prefix(collection, DOCUMENTS + 1).to_vec(),
         };
-        let place = (self.collection, self.index);
-        if self.index == DOCUMENTS {
-            let start = document_key(self.collection, &range.low);
-            let end = match &range.high {
-                Some(high) => document_key(self.collection, high),
-                None => prefix(self.collection, DOCUMENTS + 1).to_vec(),
-            };
-            return self.open(EntryForm::Composite, &start, &end).map(|()| true);
-        }
-        for form in [EntryForm::Composite, EntryForm::Unique] {
-            // A range from the beginning includes the marks.
-            let start = if range.low.is_empty() && form == EntryForm::Composite {
-                mark_bound(place)
-            } else {
-                entry_bound(place, form, &range.low)
-            };
-            let end = match &range.high {
-                Some(high) => entry_bound(place, form, high),
-                None => after_form(place, form),
-            };
-            self.open(form, &start, &end)?;
-        }
-        Ok(true)
-    }
-
-    fn open(&mut self, form: EntryForm, start: &[u8], end: &[u8]) -> Result<()> {
-        let bounds = (Bound::Included(start), Bound::Excluded(end));
-        let store = self.store;
-        let mut scan = store
-            .db
-            .scan(&store.entries, bounds.0, bounds.1, Some(self.snapshot))?;
-        if self.is_backward {
-            scan.last()?;
-        } else {
-            scan.first()?;
-        }
-        self.scans.push((form, scan));
-        Ok(())
-    }
-
-    fn next_entry(&mut self) -> Result<Option<CandidatePosition>> {
-        loop {
-            if let Some(next) = self.equal.pop_front() {
-                return Ok(Some(next));
-            }
-            let Some(entry) = self.next_key()? else {
-                self.scans.clear();
-                if !self.next_range()? {
-                    return Ok(None);
-                }
-                continue;
-            };
-            self.take_equal(&entry)?;
-        }
-    }
-
-    /// The first of the entries at which the scans are.
-    fn next_key(&mut self) -> Result<Option<Vec<u8>>> {
-        let mut first: Option<Vec<u8>> = None;
-        for (form, scan) in self.scans.iter().filter(|(_, scan)| scan.is_valid()) {
-            let (entry, _) = entry_of(*form, scan)?;
-            let is_first = first.as_ref().is_none_or(|first| {
-                if self.is_backward {
-                    entry.as_slice() > first.as_slice()
-                } else {
-                    entry.as_slice() < first.as_slice()
-                }
-            });
-            if is_first {
-                first = Some(entry);
-            }
-        }
-        Ok(first)
-    }
-
-    /// Takes all entries that are equal to this one from the scans.
-    fn take_equal(&mut self, equal: &[u8]) -> Result<()> {
-        let is_backward = self.is_backward;
-        let mut entries = Vec::new();
-        for (form, scan) in &mut self.scans {
-            while scan.is_valid() {
-                let (entry, document) = entry_of(*form, scan)?;
-                if entry != equal {
-                    break;
-                }
-                let is_read = entry == self.after.entry && document <= self.after.document;
-                if !is_read {
-                    entries.push(CandidatePosition { entry, document });
-                }
-                if is_backward {
-                    scan.retreat()?;
-                } else {
-                    scan.advance()?;
-                }
-            }
-        }
-        entries.sort_unstable_by(|one, other| one.document.cmp(&other.document));
-        self.equal = entries.into();
-        Ok(())
+        let (start, end) = (Bound::Included(&*start), Bound::Excluded(&*end));
+        let mut scan = self.db.scan(&self.entries, start, end, Some(snapshot))?;
+        scan.first()?;
+        Ok(scan)
     }
 }
 
-/// Where the keys of an entry with all its documents end. Keys of documents begin with a type, which
-/// is less than this byte; marks come before all entries.
-fn after_entry(entry: &[u8]) -> Vec<u8> {
-    let end: &[u8] = if entry.is_empty() { &[0] } else { &[0xff] };
-    [entry, end].concat()
-}
-
-/// Where the keys of a form end.
-fn after_form((collection, index): (u64, u32), form: EntryForm) -> Vec<u8> {
-    match form {
-        EntryForm::Composite => entry_bound((collection, index), EntryForm::Unique, &[]),
-        EntryForm::Unique => prefix(collection, index.saturating_add(1)).to_vec(),
+/// The part of a range after a document's key.
+fn behind(mut range: EncodedRange, key: &[u8]) -> Option<EncodedRange> {
+    if range.high.as_ref().is_some_and(|high| **high <= *key) {
+        return None;
     }
-}
-
-fn entry_of(form: EntryForm, scan: &Scan) -> Result<(Vec<u8>, Vec<u8>)> {
-    match form {
-        EntryForm::Composite => {
-            let (entry, document) = split_entry(scan.key())?;
-            Ok((entry.to_vec(), document.to_vec()))
-        }
-        EntryForm::Unique => Ok((unique_entry(scan.key())?.to_vec(), scan.value().to_vec())),
-    }
+    // Keys are prefix-free: this is the next one.
+    let next = [key, &[0]].concat();
+    range.low = range.low.max(next);
+    Some(range)
 }
 
 fn document(sequence: Sequence, value: &[u8]) -> Result<DocumentRecord> {

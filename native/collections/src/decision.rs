@@ -17,6 +17,7 @@ use rillbase_query::bson::Document;
 use crate::claim::{ClaimRecord, ClaimedResult, CollectionClaim};
 use crate::counters::encode_pair;
 use crate::definition::{number_in_collection, number_in_database};
+use crate::entry_changes::{ListChanges, StoredEntry};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentHead, EntryForm, decode_document, document_key, encode_document, entry_key,
@@ -53,6 +54,8 @@ struct PlannedGroup {
 /// What a group is decided with.
 struct GroupRows {
     locked: LockedRows,
+    /// By collection, when the documents were changed last, by key.
+    updated_ms: Vec<HashMap<Vec<u8>, i64>>,
     floors: Vec<VersionFloor>,
     now: Millis,
 }
@@ -186,12 +189,12 @@ impl Collections {
     /// The rows that a group may affect.
     fn rows(&self, group: &PlannedGroup) -> Result<GroupRows> {
         let now = self.db.now();
-        let (mut all, mut floors) = (Vec::new(), Vec::new());
+        let (mut all, mut updated_ms, mut floors) = (Vec::new(), Vec::new(), Vec::new());
         let mut room = MAX_ROWS_BYTES;
         for (position, collection) in group.installed.iter().enumerate() {
             let documents = group.plan.keys(position, true);
             let count = documents.len();
-            let rows = self.rows_of(collection.number, &documents, &mut room)?;
+            let (rows, times) = self.rows_of(collection.number, &documents, &mut room)?;
             // Only documents without a row continue after it.
             floors.push(if rows.len() < count {
                 self.floor(collection.number, now)?
@@ -199,6 +202,7 @@ impl Collections {
                 VersionFloor::default()
             });
             all.push(rows);
+            updated_ms.push(times);
         }
         let locked = LockedRows {
             rows: all,
@@ -207,23 +211,25 @@ impl Collections {
         };
         Ok(GroupRows {
             locked,
+            updated_ms,
             floors,
             now,
         })
     }
 
-    /// Reads rows as long as there is room for their bodies.
+    /// Reads rows as long as there is room for their bodies. Also returns when existing documents
+    /// were changed last.
     fn rows_of(
         &self,
         collection: u64,
         documents: &[&[u8]],
         room: &mut usize,
-    ) -> Result<HashMap<Vec<u8>, LockedRow>> {
+    ) -> Result<(HashMap<Vec<u8>, LockedRow>, HashMap<Vec<u8>, i64>)> {
         let keys = documents
             .iter()
             .map(|document| document_key(collection, document));
         let keys: Vec<Vec<u8>> = keys.collect();
-        let mut rows = HashMap::new();
+        let (mut rows, mut updated_ms) = (HashMap::new(), HashMap::new());
         let (mut start, mut count) = (0, ROWS_AT_ONCE);
         while start < keys.len() {
             let end = keys.len().min(start + count);
@@ -245,13 +251,14 @@ impl Collections {
                     created_us: row_us(head.created_ms),
                 };
                 rows.insert(document.to_vec(), row);
+                updated_ms.insert(document.to_vec(), head.updated_ms);
             }
             start = end;
             // As long as they are small, more are read together.
             let are_small = before - *room < FEW_BYTES;
             count = if are_small { count * 4 } else { ROWS_AT_ONCE };
         }
-        Ok(rows)
+        Ok((rows, updated_ms))
     }
 
     /// Decides a group. If documents would get keys of unique indexes that others have, it is
@@ -359,24 +366,37 @@ impl Collections {
     ) -> Result<WriteBatch> {
         let mut batch = WriteBatch::new();
         let by_collection = || group.installed.iter().zip(&changes.documents);
-        for (collection, documents) in by_collection() {
+        let mut lists = ListChanges::default();
+        for ((collection, documents), times) in by_collection().zip(&rows.updated_ms) {
             for changed in documents {
-                for entry in changed.removed() {
-                    if let Some(key) = self.removed_key(collection, changed, entry)? {
-                        batch.delete(&self.entries, &key);
+                let updated_ms = times.get(&changed.key).copied().unwrap_or(0);
+                for entry in collection.removed_entries(changed) {
+                    match collection.stored_entry(entry, &changed.key, updated_ms) {
+                        Some(StoredEntry::Single { key, value }) => {
+                            if !self.is_of_other(collection, entry, (&key, &value))? {
+                                batch.delete(&self.entries, &key);
+                            }
+                        }
+                        Some(StoredEntry::Listed(listed)) => lists.remove(listed),
+                        None => {}
                     }
                 }
             }
         }
         for (collection, documents) in by_collection() {
             for changed in documents {
-                for entry in changed.added() {
-                    if let Some((key, value)) = collection.entry(&changed.key, entry) {
-                        batch.put(&self.entries, &key, &value);
+                for entry in collection.added_entries(changed) {
+                    match collection.stored_entry(entry, &changed.key, changes.now_ms) {
+                        Some(StoredEntry::Single { key, value }) => {
+                            batch.put(&self.entries, &key, &value);
+                        }
+                        Some(StoredEntry::Listed(listed)) => lists.add(listed),
+                        None => {}
                     }
                 }
             }
         }
+        self.put_lists(&mut batch, lists)?;
         let is_atomic = has_atomic(&group.plan, changes);
         for (position, (collection, documents)) in by_collection().enumerate() {
             if documents.is_empty() {
@@ -405,28 +425,25 @@ impl Collections {
         Ok(batch)
     }
 
-    /// The key of an entry that a document gives up. While a unique index is being built, another
-    /// document may have the entry, since this one had none yet.
-    fn removed_key(
+    /// Whether an entry that a document gives up is another one's: while a unique index is being
+    /// built, this one had none yet.
+    fn is_of_other(
         &self,
         collection: &InstalledCollection,
-        changed: &ChangedDocument,
         entry: &IndexEntry,
-    ) -> Result<Option<Vec<u8>>> {
-        let Some((key, value)) = collection.entry(&changed.key, entry) else {
-            return Ok(None);
-        };
+        (key, value): (&[u8], &[u8]),
+    ) -> Result<bool> {
         let index = collection
             .definition
             .index(number_in_collection(entry.index));
         let is_shared = index.is_some_and(|index| {
             !index.is_ready && index.form(entry.enforced) == EntryForm::Unique
         });
-        if is_shared {
-            let owner = self.db.get(&self.entries, &key)?;
-            return Ok(owner.is_some_and(|owner| *owner == *value).then_some(key));
+        if !is_shared {
+            return Ok(false);
         }
-        Ok(Some(key))
+        let owner = self.db.get(&self.entries, key)?;
+        Ok(owner.is_none_or(|owner| *owner != *value))
     }
 
     fn put_document(
@@ -453,20 +470,6 @@ impl Collections {
             batch.put_expiring(&self.entries, &key, &value, expiry);
             self.raise_floor(batch, collection, (changed.version, expiry));
         }
-    }
-}
-
-impl InstalledCollection {
-    /// The key and value of an entry of a document.
-    pub(crate) fn entry(&self, document: &[u8], entry: &IndexEntry) -> Option<(Vec<u8>, Vec<u8>)> {
-        let number = number_in_collection(entry.index);
-        let form = self.definition.index(number)?.form(entry.enforced);
-        let key = entry_key((self.number, number), form, &entry.key, document);
-        let value = match form {
-            EntryForm::Unique => document.to_vec(),
-            EntryForm::Composite => vec![u8::from(entry.ordering)],
-        };
-        Some((key, value))
     }
 }
 

@@ -3,7 +3,7 @@
 use rillbase_documents::elements::DocumentLimits;
 use rillbase_query::bson::{Document, ValueRef};
 
-use crate::definition::{NativeDefinition, NativeIndex};
+use crate::definition::{IndexTechnique, NativeDefinition, NativeIndex};
 use crate::error::{Error, Result};
 
 /// The maximum number of indexes of a collection, and of fields of an index.
@@ -13,7 +13,7 @@ const MAX_FIELDS: usize = 32;
 impl NativeDefinition {
     /// Reads a definition as a server writes it: `{write_version, rules_version, schema, limits:
     /// {array_elements, values}, indexes: [{number, name, fields: [[path, direction], …], unique,
-    /// ready}, …]}`. A schema, limits and indexes are optional.
+    /// technique, ready}, …]}`. A schema, limits, indexes and techniques are optional.
     pub fn parse(document: Document<'_>) -> Result<Self> {
         let mut definition = Self::default();
         for (name, value) in document.iter() {
@@ -82,6 +82,7 @@ fn index(value: ValueRef<'_>) -> Result<NativeIndex> {
         name: String::new(),
         fields: Vec::new(),
         is_unique: false,
+        technique: IndexTechnique::default(),
         is_ready: false,
     };
     for (name, value) in fields.iter() {
@@ -93,19 +94,27 @@ fn index(value: ValueRef<'_>) -> Result<NativeIndex> {
             ("name", ValueRef::String(text)) => text.clone_into(&mut index.name),
             ("unique", ValueRef::Bool(is_unique)) => index.is_unique = is_unique,
             ("ready", ValueRef::Bool(is_ready)) => index.is_ready = is_ready,
+            ("technique", ValueRef::String(technique)) => {
+                let technique = IndexTechnique::parse(technique);
+                index.technique =
+                    technique.ok_or_else(|| invalid(name, "composite, lazy or eager"))?;
+            }
             ("fields", ValueRef::Array(fields)) => {
                 index.fields = fields.iter().map(field).collect::<Result<_>>()?;
             }
-            ("name", _) => return Err(invalid(name, "a string")),
+            ("name" | "technique", _) => return Err(invalid(name, "a string")),
             ("unique" | "ready", _) => return Err(invalid(name, "true or false")),
             ("fields", _) => return Err(invalid(name, "an array")),
             _ => return Err(unknown(name)),
         }
     }
-    if (1..=MAX_FIELDS).contains(&index.fields.len()) {
-        return Ok(index);
+    if !(1..=MAX_FIELDS).contains(&index.fields.len()) {
+        return Err(invalid("fields", "1 to 32 fields"));
     }
-    Err(invalid("fields", "1 to 32 fields"))
+    if index.is_unique && index.technique != IndexTechnique::Composite {
+        return Err(invalid("technique", "composite, since the index is unique"));
+    }
+    Ok(index)
 }
 
 fn field(value: ValueRef<'_>) -> Result<(String, i32)> {
@@ -154,13 +163,16 @@ mod tests {
             "write_version": 7, "rules_version": 3, "schema": {"type": "object"},
             "limits": {"array_elements": 100, "values": 1000},
             "indexes": [{"number": 2, "name": "by price", "fields": [["shop", 1], ["price", -1]],
-                         "unique": true, "ready": false}]
+                         "unique": true, "ready": false},
+                        {"number": 3, "fields": [["shop", 1]], "technique": "lazy"}]
         }"#;
         let definition = parse(text).unwrap();
         assert!(definition.schema.is_some());
         let index = definition.index(2).unwrap();
         assert_eq!(index.fields, [("shop".into(), 1), ("price".into(), -1)]);
         assert!(index.is_unique && !index.is_ready);
+        assert_eq!(index.technique, IndexTechnique::Composite);
+        assert_eq!(definition.index(3).unwrap().technique, IndexTechnique::Lazy);
         assert_eq!((definition.write_version, definition.rules_version), (7, 3));
         assert_eq!(definition.limits.values, 1_000);
         assert!(definition.compile(1).is_ok());
@@ -188,6 +200,16 @@ mod tests {
             (
                 r#"{"write_version": 1, "indexes": [{"number": 1, "fields": [["a", 2]]}]}"#,
                 "fields",
+            ),
+            (
+                r#"{"write_version": 1, "indexes": [{"number": 1, "fields": [["a", 1]],
+                                                     "technique": "sorted"}]}"#,
+                "technique",
+            ),
+            (
+                r#"{"write_version": 1, "indexes": [{"number": 1, "fields": [["a", 1]],
+                                                     "technique": "lazy", "unique": true}]}"#,
+                "technique",
             ),
             (
                 r#"{"write_version": 1, "indexes": [{"number": 1, "fields": [["a", 1]]},

@@ -12,10 +12,59 @@ use rillbase_query::index::IndexField;
 use crate::error::{Error, Result};
 use crate::format::EntryForm;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Its indexes have no techniques: they are composite.
+const VERSION_WITHOUT_TECHNIQUES: u8 = 1;
 const INDEX_BITS: u32 = 32;
 /// The greatest number of a collection.
 pub(crate) const MAX_COLLECTION: u64 = (1 << 31) - 1;
+
+/// How the entries of an index are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IndexTechnique {
+    /// By entry and document: an entry changes only with the document's values.
+    #[default]
+    Composite,
+    /// By entry, then the time of the document's last change, the newest first: entries change with
+    /// each write of the document.
+    Lazy,
+    /// One list per entry, the newest document first, which each write reads and replaces.
+    Eager,
+}
+
+impl IndexTechnique {
+    const ALL: [Self; 3] = [Self::Composite, Self::Lazy, Self::Eager];
+
+    /// Its name in declarations and replies.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Composite => "composite",
+            Self::Lazy => "lazy",
+            Self::Eager => "eager",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
+    /// Whether the documents of an entry are in the order of their times.
+    pub(crate) fn is_by_time(self) -> bool {
+        self != Self::Composite
+    }
+
+    fn byte(self) -> u8 {
+        match self {
+            Self::Composite => 0,
+            Self::Lazy => 1,
+            Self::Eager => 2,
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.byte() == byte)
+    }
+}
 
 /// An index of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +77,8 @@ pub struct NativeIndex {
     pub fields: Vec<(String, i32)>,
     /// Whether no two documents may have equal values.
     pub is_unique: bool,
+    /// How its entries are stored. Does not change.
+    pub technique: IndexTechnique,
     /// Whether all documents are in it. Until then it is written and not read.
     pub is_ready: bool,
 }
@@ -47,10 +98,23 @@ impl NativeIndex {
 
     /// How an entry is stored.
     pub(crate) fn form(&self, is_enforced: bool) -> EntryForm {
-        if self.is_unique && is_enforced {
-            EntryForm::Unique
-        } else {
-            EntryForm::Composite
+        match self.technique {
+            IndexTechnique::Composite if self.is_unique && is_enforced => EntryForm::Unique,
+            IndexTechnique::Composite => EntryForm::Composite,
+            IndexTechnique::Lazy => EntryForm::Timed,
+            IndexTechnique::Eager => EntryForm::List,
+        }
+    }
+
+    /// The forms that its entries may have.
+    pub(crate) fn forms(&self) -> &'static [EntryForm] {
+        match self.technique {
+            IndexTechnique::Composite if self.is_unique => {
+                &[EntryForm::Composite, EntryForm::Unique]
+            }
+            IndexTechnique::Composite => &[EntryForm::Composite],
+            IndexTechnique::Lazy => &[EntryForm::Timed],
+            IndexTechnique::Eager => &[EntryForm::List, EntryForm::Timed],
         }
     }
 }
@@ -85,10 +149,18 @@ impl NativeDefinition {
         Ok(Arc::new(compiled.limited(self.limits)))
     }
 
-    /// `1 write_version rules_version elements values has_schema [schema] count (number name unique
-    /// ready count (path direction)*)*`
+    /// `2 write_version rules_version elements values has_schema [schema] count (number name unique
+    /// technique ready count (path direction)*)*`; version 1, which earlier releases read, has no
+    /// techniques.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let is_composite = |index: &NativeIndex| index.technique == IndexTechnique::Composite;
+        let has_techniques = !self.indexes.iter().all(is_composite);
+        let version = if has_techniques {
+            VERSION
+        } else {
+            VERSION_WITHOUT_TECHNIQUES
+        };
+        let mut out = vec![version];
         out.put_varint(self.write_version);
         out.put_varint(self.rules_version);
         out.put_varint(self.limits.array_elements as u64);
@@ -99,6 +171,9 @@ impl NativeDefinition {
             out.put_varint(u64::from(index.number));
             out.put_slice(index.name.as_bytes());
             out.push(u8::from(index.is_unique));
+            if has_techniques {
+                out.push(index.technique.byte());
+            }
             out.push(u8::from(index.is_ready));
             out.put_varint(index.fields.len() as u64);
             for (path, direction) in &index.fields {
@@ -117,7 +192,11 @@ impl NativeDefinition {
 fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
     let mut reader = ByteReader::new(bytes);
     let version = reader.byte()?;
-    reader.check((version == VERSION).then_some(()), "version 1")?;
+    let has_techniques = match version {
+        VERSION => true,
+        VERSION_WITHOUT_TECHNIQUES => false,
+        _ => return Err(reader.error("version 1 or 2")),
+    };
     let (write_version, rules_version) = (reader.varint()?, reader.varint()?);
     let mut limit = || Ok(usize::try_from(reader.varint()?).unwrap_or(usize::MAX));
     let limits = DocumentLimits {
@@ -125,7 +204,7 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
         values: limit()?,
     };
     let schema = reader.optional(|reader| Ok(reader.slice()?.to_vec()))?;
-    let indexes = reader.list(index)?;
+    let indexes = reader.list(|reader| index(reader, has_techniques))?;
     reader.finish()?;
     Ok(NativeDefinition {
         write_version,
@@ -136,12 +215,18 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
     })
 }
 
-fn index(reader: &mut ByteReader<'_>) -> ReadResult<NativeIndex> {
+fn index(reader: &mut ByteReader<'_>, has_technique: bool) -> ReadResult<NativeIndex> {
     let number = u32::try_from(reader.varint()?).ok();
     Ok(NativeIndex {
         number: reader.check(number, "a number of 32 bits")?,
         name: reader.text()?.to_owned(),
         is_unique: reader.flag()?,
+        technique: if has_technique {
+            let technique = IndexTechnique::from_byte(reader.byte()?);
+            reader.check(technique, "a technique")?
+        } else {
+            IndexTechnique::Composite
+        },
         is_ready: reader.flag()?,
         fields: reader.list(|reader| {
             let path = reader.text()?.to_owned();
@@ -181,11 +266,28 @@ mod tests {
                 name: "by price".into(),
                 fields: vec![("shop".into(), 1), ("price".into(), -1)],
                 is_unique: true,
+                technique: IndexTechnique::Composite,
                 is_ready: false,
             }],
         };
-        let bytes = definition.encode();
-        assert_eq!(NativeDefinition::decode(&bytes).unwrap(), definition);
-        assert!(NativeDefinition::decode(&bytes[..bytes.len() - 1]).is_err());
+        for technique in IndexTechnique::ALL {
+            let mut definition = definition.clone();
+            definition.indexes[0].technique = technique;
+            let bytes = definition.encode();
+            assert_eq!(NativeDefinition::decode(&bytes).unwrap(), definition);
+            assert!(NativeDefinition::decode(&bytes[..bytes.len() - 1]).is_err());
+        }
+    }
+
+    #[test]
+    fn the_indexes_of_version_1_are_composite() {
+        let bytes = [
+            1, 7, 3, 0, 0, 0, 1, 2, 1, b'p', 0, 1, 1, 5, b'p', b'r', b'i', b'c', b'e', 1,
+        ];
+        let definition = NativeDefinition::decode(&bytes).unwrap();
+        let index = definition.index(2).unwrap();
+        assert_eq!(index.technique, IndexTechnique::Composite);
+        assert_eq!(index.fields, [("price".into(), -1)]);
+        assert!(index.is_ready && !index.is_unique);
     }
 }

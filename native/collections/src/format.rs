@@ -5,9 +5,13 @@
 //! document   := document_key
 //! value      := 1 flags version rules created updated ordinal {varints} body
 //! composite  := 1 entry document_key length{u16}       value: ordering{u8}
-//! mark       := 0 document_key 0{u16}
+//! timed      := 1 entry !updated{u64} document_key length{u16}
+//! mark       := 0 [!updated] document_key 0{u16}
 //! unique     := 2 entry                                value: document_key
+//! list       := 2 entry                                value: `posting_list.rs`
 //! ```
+//!
+//! An index has composite and unique entries, or timed ones, or lists and timed ones.
 
 use rillbase_binary_format::{ByteReader, ByteWriter as _};
 
@@ -20,8 +24,10 @@ pub(crate) const PREFIX_BYTES: usize = 12;
 
 const MARK: u8 = 0;
 const COMPOSITE: u8 = 1;
+/// Also lists: an index has only one of the two.
 const UNIQUE: u8 = 2;
 const LENGTH_BYTES: usize = 2;
+const TIME_BYTES: usize = 8;
 const VERSION: u8 = 1;
 const TOMBSTONE: u64 = 1;
 const ATOMIC: u64 = 2;
@@ -48,79 +54,161 @@ pub(crate) fn split_document_key(key: &[u8]) -> Option<(u64, &[u8])> {
     is_document.then(|| (u64::from_be_bytes(*collection), document))
 }
 
-/// The kinds of entries of an index that is read in order.
+/// The forms of the entries of indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryForm {
     /// One key per entry and document; the mark has its own first byte.
     Composite,
-    /// One key per entry.
+    /// One key per entry, with the document's key.
     Unique,
+    /// One key per entry, time and document, the newest first; marks as above.
+    Timed,
+    /// One key per entry, with the documents.
+    List,
 }
 
 impl EntryForm {
     fn byte(self) -> u8 {
         match self {
-            Self::Composite => COMPOSITE,
-            Self::Unique => UNIQUE,
+            Self::Composite | Self::Timed => COMPOSITE,
+            Self::Unique | Self::List => UNIQUE,
+        }
+    }
+
+    /// Whether a key has one document, so that marks are apart from other entries.
+    fn has_marks(self) -> bool {
+        matches!(self, Self::Composite | Self::Timed)
+    }
+}
+
+/// A document in the order of times: the newest first, then by key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TimedDocument {
+    /// The complement of the time of its last change, in milliseconds since 1970.
+    pub(crate) reversed_ms: u64,
+    pub(crate) document: Vec<u8>,
+}
+
+impl TimedDocument {
+    pub(crate) fn new(updated_ms: i64, document: &[u8]) -> Self {
+        Self {
+            reversed_ms: !unsigned(updated_ms),
+            document: document.to_vec(),
         }
     }
 }
 
 /// The key of an entry of a document; an empty entry is the mark.
 pub(crate) fn entry_key(
-    (collection, index): (u64, u32),
+    place: (u64, u32),
     form: EntryForm,
     entry: &[u8],
     document: &[u8],
 ) -> Vec<u8> {
-    let mut key = prefix(collection, index).to_vec();
-    let kind = if entry.is_empty() { MARK } else { form.byte() };
-    key.push(kind);
-    key.extend_from_slice(entry);
-    if kind != UNIQUE {
-        key.extend_from_slice(document);
-        // Entries are at most 1,024 bytes long.
-        let length = u16::try_from(entry.len()).unwrap_or(u16::MAX);
-        key.extend_from_slice(&length.to_be_bytes());
+    let mut key = entry_head(place, form, entry);
+    if form == EntryForm::Unique && !entry.is_empty() {
+        return key;
+    }
+    key.extend_from_slice(document);
+    put_entry_length(&mut key, entry);
+    key
+}
+
+/// The key of a timed entry of a document; an empty entry is the mark.
+pub(crate) fn timed_key(place: (u64, u32), entry: &[u8], timed: &TimedDocument) -> Vec<u8> {
+    let mut key = entry_head(place, EntryForm::Timed, entry);
+    key.extend_from_slice(&timed.reversed_ms.to_be_bytes());
+    key.extend_from_slice(&timed.document);
+    put_entry_length(&mut key, entry);
+    key
+}
+
+/// The key of the list of an entry.
+pub(crate) fn list_key(place: (u64, u32), entry: &[u8]) -> Vec<u8> {
+    entry_head(place, EntryForm::List, entry)
+}
+
+/// The beginning of all keys of an entry in a form. An empty entry of a unique index is a composite
+/// one.
+pub(crate) fn entry_head(place: (u64, u32), form: EntryForm, entry: &[u8]) -> Vec<u8> {
+    if entry.is_empty() && form != EntryForm::List {
+        return mark_bound(place);
+    }
+    entry_bound(place, form, entry)
+}
+
+/// The end of all keys of an entry in a form. No entry begins with another one, and keys of
+/// documents begin with a byte that is less than 255.
+pub(crate) fn entry_end(place: (u64, u32), form: EntryForm, entry: &[u8]) -> Vec<u8> {
+    let mut key = entry_head(place, form, entry);
+    match form {
+        EntryForm::Composite => key.push(0xff),
+        EntryForm::Timed => key.extend_from_slice(&[0xff; TIME_BYTES + 1]),
+        EntryForm::Unique | EntryForm::List => key.push(0),
     }
     key
 }
 
-/// Where the keys of entries from `entry` on begin.
-pub(crate) fn entry_bound(
-    (collection, index): (u64, u32),
-    form: EntryForm,
-    entry: &[u8],
-) -> Vec<u8> {
-    let mut key = prefix(collection, index).to_vec();
-    key.push(form.byte());
-    key.extend_from_slice(entry);
-    key
+fn put_entry_length(key: &mut Vec<u8>, entry: &[u8]) {
+    // Entries are at most 1,024 bytes long.
+    let length = u16::try_from(entry.len()).unwrap_or(u16::MAX);
+    key.extend_from_slice(&length.to_be_bytes());
 }
 
-/// Where the marks of an index begin.
-pub(crate) fn mark_bound((collection, index): (u64, u32)) -> Vec<u8> {
-    let mut key = prefix(collection, index).to_vec();
-    key.push(MARK);
-    key
+/// Where the keys of entries from `entry` on begin. A range from the beginning includes the marks.
+pub(crate) fn range_start(place: (u64, u32), form: EntryForm, entry: &[u8]) -> Vec<u8> {
+    if entry.is_empty() && form.has_marks() {
+        return mark_bound(place);
+    }
+    entry_bound(place, form, entry)
+}
+
+/// Where the keys of entries before `entry` end; `None`: those of all entries.
+pub(crate) fn range_end(place: (u64, u32), form: EntryForm, entry: Option<&[u8]>) -> Vec<u8> {
+    match entry {
+        Some(entry) => entry_bound(place, form, entry),
+        None => [&prefix(place.0, place.1)[..], &[form.byte() + 1]].concat(),
+    }
+}
+
+fn entry_bound((collection, index): (u64, u32), form: EntryForm, entry: &[u8]) -> Vec<u8> {
+    [&prefix(collection, index)[..], &[form.byte()], entry].concat()
+}
+
+fn mark_bound((collection, index): (u64, u32)) -> Vec<u8> {
+    [&prefix(collection, index)[..], &[MARK]].concat()
+}
+
+/// The entry, and the document's key with what precedes it, in the key of a composite or timed entry
+/// or a mark.
+fn split_rest(key: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = key.get(PREFIX_BYTES + 1..)?;
+    let (rest, length) = rest.split_at_checked(rest.len().checked_sub(LENGTH_BYTES)?)?;
+    let length = u16::from_be_bytes(length.try_into().ok()?);
+    rest.split_at_checked(usize::from(length))
 }
 
 /// The entry and the document's key in the key of a composite entry or a mark.
 pub(crate) fn split_entry(key: &[u8]) -> Result<(&[u8], &[u8])> {
-    let malformed = || Error::Malformed("the key of an index");
-    let rest = key.get(PREFIX_BYTES + 1..).ok_or_else(malformed)?;
-    let (rest, length) = rest
-        .len()
-        .checked_sub(LENGTH_BYTES)
-        .and_then(|at| rest.split_at_checked(at))
-        .ok_or_else(malformed)?;
-    let length = length.try_into().map(u16::from_be_bytes);
-    let length = usize::from(length.map_err(|_| malformed())?);
-    rest.split_at_checked(length).ok_or_else(malformed)
+    split_rest(key).ok_or(Error::Malformed("the key of an index"))
 }
 
-/// The entry in the key of a unique entry.
-pub(crate) fn unique_entry(key: &[u8]) -> Result<&[u8]> {
+/// The entry and the document in the key of a timed entry or a mark.
+pub(crate) fn split_timed(key: &[u8]) -> Result<(&[u8], TimedDocument)> {
+    let split = || {
+        let (entry, rest) = split_rest(key)?;
+        let (time, document) = rest.split_first_chunk::<TIME_BYTES>()?;
+        let timed = TimedDocument {
+            reversed_ms: u64::from_be_bytes(*time),
+            document: document.to_vec(),
+        };
+        Some((entry, timed))
+    };
+    split().ok_or(Error::Malformed("the key of an index by time"))
+}
+
+/// The entry in the key of a unique entry or a list.
+pub(crate) fn whole_entry(key: &[u8]) -> Result<&[u8]> {
     let entry = key.get(PREFIX_BYTES + 1..);
     entry.ok_or(Error::Malformed("the key of a unique index"))
 }
@@ -221,8 +309,10 @@ mod tests {
             assert_eq!(split_entry(&key).unwrap(), (entry, &b"document"[..]));
         }
         let key = entry_key(place, EntryForm::Unique, b"entry", b"document");
-        assert_eq!(unique_entry(&key).unwrap(), b"entry");
+        assert_eq!(whole_entry(&key).unwrap(), b"entry");
+        assert_eq!(whole_entry(&list_key(place, b"")).unwrap(), b"");
         assert!(split_entry(&prefix(7, 3)).is_err());
+        assert!(split_timed(&entry_key(place, EntryForm::Composite, b"e", b"1234567")).is_err());
     }
 
     #[test]
@@ -239,10 +329,35 @@ mod tests {
             key(b"b\0", b""),
         ];
         assert!(keys.is_sorted());
-        assert!(keys[0] >= mark_bound(place) && keys[0] < keys[1]);
+        assert!(keys[0] >= range_start(place, EntryForm::Composite, b""));
         assert_eq!(
             entry_bound(place, EntryForm::Composite, b"ab").as_slice(),
             &keys[3][..15]
         );
+        assert!(keys[2] < entry_end(place, EntryForm::Composite, b"a\0"));
+        assert!(keys[3] > entry_end(place, EntryForm::Composite, b"a\0"));
+    }
+
+    #[test]
+    fn timed_entries_are_ordered_by_entry_then_the_newest_first() {
+        let place = (7, 3);
+        let key = |entry: &[u8], updated_ms, document: &[u8]| {
+            timed_key(place, entry, &TimedDocument::new(updated_ms, document))
+        };
+        let keys = [
+            key(b"", 0, b"z"),
+            key(b"a\0", 9, b"a"),
+            key(b"a\0", 9, b"b"),
+            key(b"a\0", 0, b"\xfe"),
+            key(b"b\0", 8, b"a"),
+        ];
+        assert!(keys.is_sorted());
+        assert_eq!(
+            split_timed(&keys[2]).unwrap(),
+            (&b"a\0"[..], TimedDocument::new(9, b"b"))
+        );
+        let end = entry_end(place, EntryForm::Timed, b"a\0");
+        assert!(keys[3] < end && end < keys[4]);
+        assert!(keys[0] < entry_end(place, EntryForm::Timed, b""));
     }
 }

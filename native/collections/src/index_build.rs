@@ -14,6 +14,7 @@ use rillbase_query::ejson::{Form, value_to_string};
 
 use crate::candidate_scan::{Candidate, CandidatePosition};
 use crate::definition::NativeIndex;
+use crate::entry_changes::{ListChanges, StoredEntry};
 use crate::error::{Error, Result};
 use crate::format::EntryForm;
 use crate::plan::ScanPlan;
@@ -55,6 +56,7 @@ struct IndexPart<'a> {
     index: &'a NativeIndex,
     compiled: IndexDefinition,
     batch: WriteBatch,
+    lists: ListChanges,
     /// The documents of the part by the unique entries that they get.
     owners: HashMap<Vec<u8>, Vec<u8>>,
     documents: usize,
@@ -74,12 +76,14 @@ impl Collections {
             index,
             compiled: index.compiled(collection.number),
             batch: WriteBatch::new(),
+            lists: ListChanges::default(),
             owners: HashMap::new(),
             documents: 0,
             bytes: 0,
         };
         let after = self.add_documents(&mut part, build)?;
         let documents = part.documents;
+        self.put_lists(&mut part.batch, std::mem::take(&mut part.lists))?;
         if !part.batch.is_empty() {
             self.db.write(part.batch, Durability::Sync)?;
         }
@@ -100,7 +104,7 @@ impl Collections {
         });
         let plan = ScanPlan::everything();
         let mut last = None;
-        for candidate in self.candidates(build.collection, &plan, after, &snapshot) {
+        for candidate in self.candidates(build.collection, &plan, after, &snapshot)? {
             let candidate = candidate?;
             let is_full = part.documents >= build.documents || part.bytes >= PART_BYTES;
             if last.is_some() && (is_full || started.elapsed() > PART_TIME) {
@@ -121,9 +125,17 @@ impl Collections {
         part.documents += 1;
         part.bytes += candidate.document.body.len();
         for entry in &entries {
-            let added = part.collection.entry(&candidate.key, entry);
-            let Some((key, value)) = added else {
-                continue;
+            let updated_ms = candidate.document.head.updated_ms;
+            let added = part
+                .collection
+                .stored_entry(entry, &candidate.key, updated_ms);
+            let (key, value) = match added {
+                Some(StoredEntry::Single { key, value }) => (key, value),
+                Some(StoredEntry::Listed(listed)) => {
+                    part.lists.add(listed);
+                    continue;
+                }
+                None => continue,
             };
             if part.index.form(entry.enforced) == EntryForm::Unique {
                 let owner = match part.owners.get(&key) {

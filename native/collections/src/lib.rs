@@ -13,8 +13,12 @@
 //! - `feed.rs` — the changes of documents, read from the log.
 //! - `index_build.rs` — the entries of an index for documents that were written before it.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
+//! - `entry_changes.rs` — the entries of indexes that a batch removes and adds; `posting_list.rs` —
+//!   the lists of eager indexes.
 //! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and
-//!   candidates. The server decides which of them match. `document_scan.rs` — all documents in order.
+//!   candidates. The server decides which of them match. `ordered_entries.rs`, `newest_entries.rs`
+//!   and `unordered_entries.rs` — the entries of an index in its order, in that of times, and in any.
+//!   `document_scan.rs` — all documents in order.
 //! - `store.rs` — [`Collections`]: all of it over one database.
 #![allow(
     clippy::missing_errors_doc,
@@ -32,17 +36,22 @@ mod decision;
 mod declaration;
 mod definition;
 mod document_scan;
+mod entry_changes;
 mod error;
 mod feed;
 mod format;
 mod index_build;
+mod newest_entries;
+mod ordered_entries;
 mod plan;
+mod posting_list;
 mod store;
+mod unordered_entries;
 mod write;
 
 pub use candidate_scan::{Candidate, CandidatePosition, CandidateScan, DocumentRecord};
 pub use claim::{ClaimRecord, ClaimedResult, CollectionClaim};
-pub use definition::{NativeDefinition, NativeIndex};
+pub use definition::{IndexTechnique, NativeDefinition, NativeIndex};
 pub use document_scan::DocumentScan;
 pub use error::{Error, Result};
 pub use feed::{CollectionFeed, LoggedDocument, LoggedTransaction};

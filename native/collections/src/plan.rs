@@ -1,5 +1,5 @@
 //! Chooses how the candidates of a query are read: by the documents' keys, by an index in the order
-//! of the sort, or by an index whose documents are sorted afterwards.
+//! of the sort or of the documents' times, or by an index whose documents are sorted afterwards.
 //!
 //! An index only narrows; the filter decides. Ranges with fewer entries are preferred; entries are
 //! counted, up to a limit, not estimated.
@@ -12,7 +12,7 @@ use rillbase_query::sort::Sort;
 
 use crate::definition::NativeIndex;
 use crate::error::{Error, Result};
-use crate::format::DOCUMENTS;
+use crate::format::{DOCUMENTS, EntryForm};
 use crate::store::{Collections, InstalledCollection};
 
 /// Counting stops here: above this number, plans do not differ much.
@@ -41,6 +41,8 @@ pub enum PlanOrder {
     ById,
     /// That of the index, which is the sort's.
     ByIndex,
+    /// The documents that were changed last first. The ranges are single entries.
+    ByTime,
 }
 
 /// How candidates are read.
@@ -83,6 +85,7 @@ impl ScanPlan {
             PlanOrder::Unordered => 0,
             PlanOrder::ById => 1,
             PlanOrder::ByIndex => 2,
+            PlanOrder::ByTime => 3,
         });
         out.push(u8::from(self.is_backward));
         out.push(u8::from(self.entries.is_some()));
@@ -111,6 +114,7 @@ fn read(bytes: &[u8]) -> ReadResult<ScanPlan> {
         0 => PlanOrder::Unordered,
         1 => PlanOrder::ById,
         2 => PlanOrder::ByIndex,
+        3 => PlanOrder::ByTime,
         _ => return Err(reader.error("an order")),
     };
     let is_backward = reader.flag()?;
@@ -176,8 +180,9 @@ impl Collections {
         let candidates = self.candidates_of(&installed, request, snapshot)?;
         let bounded = candidates.iter().filter(|one| one.bounds.is_some());
         let narrowest = bounded.min_by_key(|one| one.entries);
-        let few = narrowest.filter(|one| one.entries < COUNT_AT_MOST);
-        let is_many = |few: &UsableIndex| few.entries > request.documents.saturating_mul(4);
+        let most = count_at_most(&installed, request);
+        let few = narrowest.filter(|one| one.entries < most);
+        let is_many = |few: &UsableIndex| few.entries >= many(request);
         if request.in_order && few.is_none_or(is_many) {
             let ordered = candidates
                 .iter()
@@ -186,12 +191,46 @@ impl Collections {
             if let Some((candidate, is_forward)) = ordered {
                 return Ok(candidate.plan(PlanOrder::ByIndex, !is_forward));
             }
+            let newest = self.newest_first(collection, request, &candidates, snapshot)?;
+            if let Some(plan) = newest {
+                return Ok(plan);
+            }
         }
         let chosen = few.or_else(|| narrowest.filter(|_| !is_by_id));
         Ok(chosen.map_or_else(
             || ScanPlan::by_id(EncodedRange::everything(), order),
             |chosen| chosen.plan(PlanOrder::Unordered, false),
         ))
+    }
+
+    /// A plan in the order of times, by the narrowest index that has it.
+    fn newest_first(
+        &self,
+        collection: u64,
+        request: &CandidateRequest,
+        candidates: &[UsableIndex<'_>],
+        snapshot: &DbSnapshot,
+    ) -> Result<Option<ScanPlan>> {
+        if !request.sort.is_newest_first() {
+            return Ok(None);
+        }
+        let by_time = candidates
+            .iter()
+            .filter(|one| one.index.technique.is_by_time());
+        let Some(narrowest) = by_time.min_by_key(|one| one.entries) else {
+            return Ok(None);
+        };
+        let ranges = narrowest.bounds.as_ref().map(|bounds| &*bounds.ranges);
+        let place = (collection, narrowest.index.number);
+        let heads = self.heads(
+            (place, narrowest.index.forms()),
+            ranges.unwrap_or_default(),
+            snapshot,
+        )?;
+        Ok(heads.map(|ranges| ScanPlan {
+            ranges,
+            ..narrowest.plan(PlanOrder::ByTime, false)
+        }))
     }
 
     /// The indexes that narrow a query or give its order.
@@ -213,10 +252,14 @@ impl Collections {
             let equalities = limits.as_ref().map_or(0, |limits| limits.equalities);
             let rest = fields.get(equalities..).unwrap_or_default();
             let mut direction = request.sort.direction(rest);
+            if index.technique.is_by_time() {
+                direction = None;
+            }
             let mut entries = COUNT_AT_MOST + 1;
             if let Some(limits) = &limits {
-                let place = (installed.number, index.number);
-                entries = self.count(place, limits.ranges.clone(), COUNT_AT_MOST, snapshot)?;
+                let place = ((installed.number, index.number), index.forms());
+                let most = count_at_most(installed, request);
+                entries = self.count_entries(place, &limits.ranges, most, snapshot)?;
                 if direction.is_some()
                     && self.has_marks(place, snapshot)?
                     && restricts_sort(&request.filter, index, limits)
@@ -237,29 +280,33 @@ impl Collections {
     }
 
     /// Whether some document has several entries in an index.
-    fn has_marks(&self, place: (u64, u32), snapshot: &DbSnapshot) -> Result<bool> {
+    fn has_marks(
+        &self,
+        index: ((u64, u32), &'static [EntryForm]),
+        snapshot: &DbSnapshot,
+    ) -> Result<bool> {
         let marks = EncodedRange {
             low: Vec::new(),
             high: Some(vec![0]),
         };
-        Ok(self.count(place, vec![marks], 1, snapshot)? > 0)
+        Ok(self.count_entries(index, &[marks], 1, snapshot)? > 0)
     }
+}
 
-    /// The number of entries in ranges of an index, up to a limit.
-    fn count(
-        &self,
-        (collection, index): (u64, u32),
-        ranges: Vec<EncodedRange>,
-        most: usize,
-        snapshot: &DbSnapshot,
-    ) -> Result<usize> {
-        let plan = ScanPlan {
-            index,
-            ..ScanPlan::by_id(ranges, PlanOrder::Unordered)
-        };
-        self.candidates(collection, &plan, None, snapshot)
-            .count_entries(most)
+/// How far entries are counted. If an index may yield the newest documents first, they are read in
+/// that order unless there are few.
+fn count_at_most(installed: &InstalledCollection, request: &CandidateRequest) -> usize {
+    let mut indexes = installed.definition.indexes.iter();
+    let has_times = indexes.any(|index| index.is_ready && index.technique.is_by_time());
+    if has_times && request.in_order && request.sort.is_newest_first() {
+        return COUNT_AT_MOST.min(many(request));
     }
+    COUNT_AT_MOST
+}
+
+/// From this number of entries on, reading in the order of the sort is better.
+fn many(request: &CandidateRequest) -> usize {
+    request.documents.saturating_mul(4).saturating_add(1)
 }
 
 /// Whether the ranges exclude values of the fields that an index sorts by. A document with several

@@ -124,7 +124,7 @@ function State({ index: { state, progress, error } }: { readonly index: Index })
 }
 
 function declared(indexes: readonly Index[]): DeclaredIndexRequest[] {
-  return indexes.map(({ name, fields, unique }) => ({ name, fields, unique }));
+  return indexes.map(({ name, fields, unique, technique }) => ({ name, fields, unique, technique }));
 }
 
 interface NewIndexProps {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rillbase_collections::{
-    Candidate, CandidatePosition, CandidateRequest, CandidateScan, CollectionClaim,
-    CollectionWrite, DocumentRecord, IndexBuild, NativeDefinition, PlanOrder, ScanPlan,
-    WrittenCollection, WrittenResult,
+    CandidatePosition, CandidateRequest, CandidateScan, CollectionClaim, CollectionWrite,
+    DocumentRecord, IndexBuild, NativeDefinition, PlanOrder, ScanPlan, WrittenCollection,
+    WrittenResult,
 };
 use rillbase_documents::plan::WriteRequest;
 use rillbase_documents::row_format::put_row;
@@ -104,13 +104,15 @@ pub(super) fn info(
     reply.text("indexes");
     reply.array(definition.indexes.len());
     for index in &definition.indexes {
-        reply.map(4);
+        reply.map(5);
         reply.text("number");
         reply.integer(u64::from(index.number));
         reply.text("name");
         reply.text(&index.name);
         reply.text("unique");
         reply.integer(u64::from(index.is_unique));
+        reply.text("technique");
+        reply.text(index.technique.name());
         reply.text("ready");
         reply.integer(u64::from(index.is_ready));
     }
@@ -220,12 +222,7 @@ pub(super) fn get(
 ) -> Result<CommandStep> {
     lookup(node, session, words, reply, |rows, key, document| {
         if let Some(document) = document.filter(|document| !document.head.is_tombstone) {
-            let candidate = Candidate {
-                key: key.to_vec(),
-                entry: None,
-                document,
-            };
-            put_row(rows, &candidate.row());
+            put_row(rows, &document.row(key, None));
         }
     })
 }
@@ -294,7 +291,8 @@ impl QuerySnapshot {
 /// The options of a query.
 struct QueryWords {
     plan: Option<ScanPlan>,
-    after: Option<CandidatePosition>,
+    /// The number of the index that was read, and the position in it.
+    after: Option<(u32, CandidatePosition)>,
     named: Option<NamedSnapshot>,
     /// How many documents the caller needs.
     documents: usize,
@@ -325,10 +323,12 @@ impl QueryWords {
             match words.keyword()?.as_str() {
                 "PLAN" => options.plan = Some(ScanPlan::decode(words.next()?)?),
                 "AFTER" => {
-                    options.after = Some(CandidatePosition {
+                    let index = words.number()?;
+                    let position = CandidatePosition {
                         entry: words.next()?.to_vec(),
                         document: words.next()?.to_vec(),
-                    });
+                    };
+                    options.after = Some((index, position));
                 }
                 "DOCUMENTS" => options.documents = words.number()?,
                 "UNORDERED" => options.in_order = false,
@@ -372,13 +372,21 @@ pub(super) fn query(
         let place = (number, version);
         node.collections.plan(place, &request, snapshot)?
     };
-    let after = options.after.take().filter(|after| match plan.order {
-        // The page before was read in another way: this one is read from the beginning.
-        PlanOrder::ByIndex => continues || !after.entry.is_empty(),
-        PlanOrder::ById => true,
-        PlanOrder::Unordered => continues,
-    });
-    let scan = node.collections.candidates(number, &plan, after, snapshot);
+    let after = options
+        .after
+        .take()
+        .filter(|(index, after)| match plan.order {
+            // If the page before was read in another way, this one is read from the beginning.
+            PlanOrder::ByIndex | PlanOrder::ByTime => {
+                *index == plan.index && (continues || !after.entry.is_empty())
+            }
+            PlanOrder::ById => true,
+            PlanOrder::Unordered => continues,
+        });
+    let after = after.map(|(_, position)| position);
+    let scan = node
+        .collections
+        .candidates(number, &plan, after, snapshot)?;
     let part = ScannedPart::read(scan, &filter, &options)?;
     let name = match read_at {
         QuerySnapshot::Named(named) => Some(named.name),
@@ -389,7 +397,7 @@ pub(super) fn query(
         QuerySnapshot::Own(_) => None,
     };
     write_plan(reply, &plan);
-    part.write(reply, name.as_deref());
+    part.write(reply, plan.index, name.as_deref());
     Ok(CommandStep::Done)
 }
 
@@ -419,7 +427,7 @@ impl ScannedPart {
             }
             let is_full = count >= options.count || part.rows.len() >= options.bytes;
             if is_full || part.examined >= MAX_EXAMINED || started.elapsed() > MAX_TIME {
-                part.position = Some(candidate.position());
+                part.position = Some(candidate.position);
                 break;
             }
         }
@@ -427,7 +435,7 @@ impl ScannedPart {
     }
 
     /// Writes the second half of a reply.
-    fn write(&self, reply: &mut ReplyWriter<'_>, snapshot: Option<&str>) {
+    fn write(&self, reply: &mut ReplyWriter<'_>, index: u32, snapshot: Option<&str>) {
         reply.text("examined");
         reply.integer(self.examined as u64);
         reply.text("rows");
@@ -435,7 +443,8 @@ impl ScannedPart {
         reply.text("after");
         match &self.position {
             Some(position) => {
-                reply.array(2);
+                reply.array(3);
+                reply.integer(u64::from(index));
                 reply.bulk(&position.entry);
                 reply.bulk(&position.document);
             }
@@ -461,6 +470,7 @@ fn write_plan(reply: &mut ReplyWriter<'_>, plan: &ScanPlan) {
         PlanOrder::Unordered => "any",
         PlanOrder::ById => "id",
         PlanOrder::ByIndex => "index",
+        PlanOrder::ByTime => "time",
     });
     reply.text("backward");
     reply.integer(u64::from(plan.is_backward));

@@ -1,0 +1,23 @@
+"""How the entries of an index are stored."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class IndexTechnique(StrEnum):
+    """The technique of an index. Unique indexes, and all of PostgreSQL, are composite."""
+
+    #: Rillbase chooses.
+    AUTO = "auto"
+    #: By entry and document.
+    COMPOSITE = "composite"
+    #: By entry and the time of the document's last change.
+    LAZY = "lazy"
+    #: One list of documents per entry.
+    EAGER = "eager"
+
+    @property
+    def chosen(self) -> IndexTechnique:
+        """The technique that is used."""
+        return IndexTechnique.COMPOSITE if self is IndexTechnique.AUTO else self
