@@ -273,7 +273,7 @@ fn the_trace_compares_times_with_the_shown_window_if_they_are_known() {
         (Some((0, 45)), "before"),
         (Some((0, 25)), "inside"),
         (Some((0, 15)), "behind"),
-        (None, "nothing"),
+        (None, "-"),
     ] {
         let question = TraceRequest {
             client: 1,
