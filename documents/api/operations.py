@@ -48,7 +48,8 @@ FILTER: JsonObject = {
     "example": {"done": False, "rank": {"$lt": 10}},
 }
 SORT: JsonObject = {
-    "description": '`[["field", 1], …]` or `{"field": 1}`. Ties are broken by `_id`.',
+    "description": '`[["field", 1], …]` or `{"field": 1}`. `$created` and `$updated` stand for the '
+    "times at which documents were created and last changed. Ties are broken by `_id`.",
     "oneOf": [
         {"type": "array", "items": {"type": "array"}},
         {"type": "object", "additionalProperties": {"type": "integer"}},

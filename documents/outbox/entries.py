@@ -38,8 +38,8 @@ class Image:
     rules_version: int
     #: When the document was created, in milliseconds since 1970.
     created_ms: int
-    #: When it was written, in microseconds since 1970. Responses show both times; they are not used
-    #: for ordering.
+    #: When it was written, in microseconds since 1970. Both times are those that reads return, to
+    #: the millisecond: sorts may use them. Versions, not times, order the writes of a document.
     written_us: int
     key: bytes
     #: BSON: the document, for deletes its `_id` alone, for superseded ones nothing.

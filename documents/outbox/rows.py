@@ -87,7 +87,9 @@ _SIZES = Statement(
 )
 _ROWS = Statement(
     "SELECT o.xid, o.tenant_id, o.collection_id, o.key, o.key_hash, o.version, o.rules_version, "
-    "o.created_at, o.deleted_id, o.batch_hashes, d.version, "
+    # Sorts by `$updated` need the time that reads return.
+    "CASE WHEN d.version = o.version THEN d.updated_at ELSE o.created_at END, "
+    "o.deleted_id, o.batch_hashes, d.version, "
     "CASE WHEN d.version = o.version THEN d.body END, coalesce(d.created_at, o.created_at), "
     "CASE WHEN d.version > o.version THEN d.xmin::text::int8 END "
     "FROM documents_outbox o LEFT JOIN documents_document d "

@@ -1094,9 +1094,11 @@ class Hub:
         *,
         xid: int | None = None,
         body: bytes | None = None,
+        times_ms: tuple[int, int] | None = None,
     ) -> str | None:
         """Return what is known of a version of a document for a subscription, a JSON object; None:
-        there is no such subscription. `body` is what the document was then, if it matches."""
+        there is no such subscription. `body` is what the document was then, if it matches;
+        `times_ms` is when it was created and when this version was written."""
 
     def trace_bytes(self) -> int:
         """Return the bytes of what is remembered for `trace`."""

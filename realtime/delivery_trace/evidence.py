@@ -98,6 +98,8 @@ class TracedVersion:
     xid: int | None
     #: Its content, if filter and rule match it.
     body: bytes | None
+    #: When the document was created and when this version was written, if a stream has it.
+    times_ms: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,13 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
     now_ms = time.time_ns() // 1_000_000
     matches = body is not None and subject.matches(body, now_ms)
     xid = _transaction(version, stored, row, entry)
-    known_of = TracedVersion(key, version or 0, xid, body if matches else None)
+    known_of = TracedVersion(
+        key,
+        version or 0,
+        xid,
+        body if matches else None,
+        None if entry is None else (entry.image.created_ms, entry.image.written_us // 1000),
+    )
     return Evidence(
         version=version,
         partition=partition,

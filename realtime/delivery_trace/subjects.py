@@ -31,7 +31,12 @@ async def of_subscription(watched: QuerySubscription) -> Subject:
 
     async def ask_hub(known: TracedVersion) -> JsonObject:
         trace = watched.running.hub.trace(
-            watched.number, known.key, known.version, xid=known.xid, body=known.body
+            watched.number,
+            known.key,
+            known.version,
+            xid=known.xid,
+            body=known.body,
+            times_ms=known.times_ms,
         )
         return {} if trace is None else cast("JsonObject", json.loads(trace))
 

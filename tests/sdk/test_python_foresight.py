@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rillbase import ejson
 from rillbase.local.matcher import matches
+from rillbase.local.overlay import overlaid
+from rillbase.local.pending import UnconfirmedWrite, WriteOperation
 from rillbase.local.update import updated
 from rillbase.order import rank
+from rillbase.query import Spec
+from rillbase.view import Item
 from rillbase_native import Filter, Value
 from tests.native.test_bounds import FILTERS, VALUES
 
@@ -107,3 +112,30 @@ def some_update() -> dict[str, Any]:
 
 def native(value: object) -> Value:
     return Value.parse(json.dumps(value).encode())
+
+
+CHANGES = {
+    "insert": WriteOperation("insert", "things", "e", {"n": 1}),
+    "update": WriteOperation("update", "things", "b", {"$set": {"n": 2}}),
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "direction", "changes", "expected"),
+    [
+        ("$updated", -1, ["update"], "bcad"),
+        ("$updated", 1, ["update"], "cadb"),
+        ("$updated", -1, ["insert", "update"], "beca"),
+        ("$updated", -1, ["update", "insert"], "ebca"),
+        ("$created", -1, ["update"], "cbad"),
+        ("$created", 1, ["insert", "update"], "cbad"),
+        ("$created", -1, ["insert"], "ecba"),
+    ],
+)
+def test_pending_writes_are_the_latest_in_a_sort_by_time(
+    by: str, direction: Literal[1, -1], changes: list[str], expected: str
+) -> None:
+    items = [Item(name, 1, {"n": 1}) for name in "cbad"]
+    pending = [UnconfirmedWrite(CHANGES[name]) for name in changes]
+    answer = overlaid(items, pending, Spec("things", sort=((by, direction),), limit=4))
+    assert "".join(str(item.id) for item in answer) == expected

@@ -23,7 +23,7 @@ use rillbase_query::ejson::parse_document;
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
-use rillbase_query::sort::Sort;
+use rillbase_query::sort::{Sort, SystemFields};
 
 use crate::opened::{OpenedCollections, definition, index, write_of};
 
@@ -45,6 +45,8 @@ struct ModelRow {
     body: Option<ModelBody>,
     /// When the tombstone expires.
     expiry: Millis,
+    created: Millis,
+    updated: Millis,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -138,6 +140,9 @@ impl ModelCollection {
             return Err("duplicate_key");
         }
         let expiry = now + DAY_MS;
+        let created = row
+            .filter(|row| row.body.is_some())
+            .map_or(now, |row| row.created);
         let body = body.cloned();
         self.rows.insert(
             id,
@@ -145,6 +150,8 @@ impl ModelCollection {
                 version,
                 body,
                 expiry,
+                created,
+                updated: now,
             },
         );
         Ok(version)
@@ -346,6 +353,9 @@ impl World {
                     "[[\"tags\",1]]",
                     "[[\"tags\",-1]]",
                     "[[\"code\",1]]",
+                    "[[\"$updated\",-1]]",
+                    "[[\"shop\",1],[\"$created\",1]]",
+                    "[[\"$created\",-1],[\"tags\",1]]",
                 ] {
                     self.check_pages(number, model, (filter, sort), snapshot);
                 }
@@ -492,12 +502,18 @@ impl World {
         let filter = parse_document(filter.as_bytes()).unwrap();
         let filter = Arc::new(Filter::parse(filter.as_ref()).unwrap());
         let sort = parse_sort(sort);
-        let matching = model.live().map(|(_, _, document)| document);
-        let matching = matching.filter(|document| filter.matches(document.as_ref()).unwrap());
-        let mut expected: Vec<DocumentBuf> = matching.collect();
-        expected.sort_by_cached_key(|document| {
+        let mut expected: Vec<_> = model
+            .live()
+            .filter(|(_, _, document)| filter.matches(document.as_ref()).unwrap())
+            .collect();
+        expected.sort_by_cached_key(|(_, row, document)| {
+            let system = SystemFields {
+                created_ms: i64::try_from(row.created).unwrap(),
+                updated_ms: i64::try_from(row.updated).unwrap(),
+                ..SystemFields::default()
+            };
             let fuel = Fuel::default();
-            sort.key(document.as_ref(), 0.0, &fuel).unwrap()
+            sort.key(document.as_ref(), system, &fuel).unwrap()
         });
         let request = SelectionRequest {
             filter,
@@ -521,7 +537,10 @@ impl World {
                 break;
             }
         }
-        let expected: Vec<Vec<u8>> = expected.into_iter().map(DocumentBuf::into_bytes).collect();
+        let expected = expected.into_iter();
+        let expected: Vec<Vec<u8>> = expected
+            .map(|(_, _, document)| document.into_bytes())
+            .collect();
         assert_eq!(shown, expected, "{request:?}");
     }
 

@@ -15,7 +15,7 @@ use rillbase_query::bson::Document;
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::error::EvaluationFailure;
 use rillbase_query::fuel::Fuel;
-use rillbase_query::sort::{Sort, SortCriterion};
+use rillbase_query::sort::{Sort, SortKey, SystemFields};
 
 use crate::entry::ENTRY_BYTES;
 use crate::envelope::Meta;
@@ -91,11 +91,7 @@ impl Selection {
     #[must_use]
     pub fn new(request: SelectionRequest, arrival: CandidateOrder) -> Self {
         let by_id = request.sort == Sort::default();
-        let needs_rank = request
-            .sort
-            .keys()
-            .iter()
-            .any(|key| !matches!(key.by, SortCriterion::Path(_)));
+        let needs_rank = request.sort.keys().iter().any(SortKey::is_rank);
         let index_sort = match &arrival {
             CandidateOrder::ByIndex(order) => Some(Sort::of_fields(&order.fields, order.backward)),
             _ => None,
@@ -244,7 +240,12 @@ impl Selection {
         } else {
             0.0
         };
-        self.request.sort.key(document, rank, &Fuel::default())
+        let system = SystemFields {
+            rank,
+            created_ms: candidate.meta.created_ms,
+            updated_ms: candidate.meta.updated_ms,
+        };
+        self.request.sort.key(document, system, &Fuel::default())
     }
 
     /// The entry that determines a document's position in an index's order.

@@ -8,7 +8,7 @@ use rillbase_query::environment::EvaluationContext;
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
-use rillbase_query::sort::{Sort, SortCriterion};
+use rillbase_query::sort::{Sort, SortKey, SystemFields};
 
 use crate::lookups::{Join, join_of};
 use crate::message::{QueryDefinition, ResultRow};
@@ -42,17 +42,24 @@ impl SortOrder {
             let Some(sort) = document.get("sort") else {
                 return Err(DocumentRefusal::new("invalid_sort", "the sort is missing"));
             };
-            Sort::parse(sort, &root)?
+            if query.is_grouped() {
+                Sort::parse_of_values(sort, &root)?
+            } else {
+                Sort::parse(sort, &root)?
+            }
         };
-        let ranks = sort
-            .keys()
-            .iter()
-            .any(|key| !matches!(key.by, SortCriterion::Path(_)));
+        let ranks = sort.keys().iter().any(SortKey::is_rank);
         Ok(Self {
             ranked: ranks.then_some(filter),
             sort: (sort != Sort::default()).then_some(sort),
             join: join_of(query)?,
         })
+    }
+
+    /// Whether the times of a document decide.
+    pub(crate) fn needs_times(&self) -> bool {
+        let mut keys = self.sort.iter().flat_map(Sort::keys);
+        keys.any(SortKey::is_time)
     }
 
     /// The sort position of a document. `None` if it cannot be evaluated and is omitted.
@@ -70,7 +77,12 @@ impl SortOrder {
                 .ok()?,
             None => None,
         };
-        let sort_position = sort.key(document, rank.unwrap_or_default(), &Fuel::default());
+        let system = SystemFields {
+            rank: rank.unwrap_or_default(),
+            created_ms: row.document_created_ms(),
+            updated_ms: row.document_updated_ms(),
+        };
+        let sort_position = sort.key(document, system, &Fuel::default());
         Some(sort_position.ok()?.into())
     }
 }

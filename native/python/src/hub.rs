@@ -312,7 +312,7 @@ impl PyHub {
     }
 
     /// Return the trace of a document's version for a subscription, as a JSON object.
-    #[pyo3(signature = (subscription, key, version, *, xid = None, body = None))]
+    #[pyo3(signature = (subscription, key, version, *, xid = None, body = None, times_ms = None))]
     fn trace(
         &self,
         subscription: u64,
@@ -320,6 +320,7 @@ impl PyHub {
         version: u64,
         xid: Option<u64>,
         body: Option<&[u8]>,
+        times_ms: Option<(i64, i64)>,
     ) -> Option<String> {
         let question = TraceRequest {
             client: subscription,
@@ -327,6 +328,7 @@ impl PyHub {
             version,
             xid,
             body,
+            times_ms,
         };
         self.locked().trace(&question)
     }

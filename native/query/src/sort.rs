@@ -3,7 +3,8 @@
 //! A document's sort position is a byte string ([`Sort::key`]); comparing these compares documents.
 //! Through arrays a field has several values, of which the least counts (or for a descending key
 //! the greatest, whose reversed bytes are the least): [`crate::field_values`]. An empty array
-//! counts as undefined, a missing field as null.
+//! counts as undefined, a missing field as null. `$created` and `$updated` are not fields of the
+//! document but its times ([`SystemFields`]).
 
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::ejson::{Form, value_to_string};
@@ -23,6 +24,25 @@ pub enum SortCriterion {
     TextScore,
     /// The distance of `$near`, the nearest first.
     Distance,
+    /// When the document was created.
+    Created,
+    /// When the document was last changed.
+    Updated,
+}
+
+const CREATED: &str = "$created";
+const UPDATED: &str = "$updated";
+
+/// What a document may be sorted by that its content does not have. The default is for documents
+/// that are not rows of a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SystemFields {
+    /// The text score or the distance.
+    pub rank: f64,
+    /// When it was created, in milliseconds since 1970.
+    pub created_ms: i64,
+    /// When it was last changed, in milliseconds since 1970.
+    pub updated_ms: i64,
 }
 
 /// One key of a sort.
@@ -47,7 +67,8 @@ impl Default for Sort {
 }
 
 impl Sort {
-    /// Parses `[["a",1],["b",-1]]` or `{"a":1,"b":-1}`.
+    /// Parses `[["a",1],["b",-1]]` or `{"a":1,"b":-1}`. Instead of a field, `$created` and
+    /// `$updated` name the document's times.
     pub fn parse(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         let mut keys = Vec::new();
         match value {
@@ -80,6 +101,19 @@ impl Sort {
         Ok(Self::of(keys))
     }
 
+    /// Parses a sort of values that are not documents of a collection and so have no times.
+    pub fn parse_of_values(
+        value: ValueRef<'_>,
+        location: &ParseLocation<'_>,
+    ) -> Result<Self, Error> {
+        let sort = Self::parse(value, location)?;
+        if sort.keys.iter().any(SortKey::is_time) {
+            let detail = format!("only documents of a collection have {CREATED} and {UPDATED}");
+            return Err(refuse(location, detail));
+        }
+        Ok(sort)
+    }
+
     /// The order of `$near` without a sort: by distance, then `_id`.
     #[must_use]
     pub fn by_distance() -> Self {
@@ -108,7 +142,7 @@ impl Sort {
         document: Document<'_>,
         fuel: &Fuel,
     ) -> Result<Vec<u8>, EvaluationFailure> {
-        self.key(document, 0.0, fuel)
+        self.key(document, SystemFields::default(), fuel)
     }
 
     /// The direction in which an index with these remaining fields yields this order: forward
@@ -162,6 +196,8 @@ impl Sort {
             let mut pair = ArrayWriter::new();
             let (name, rank) = match &key.by {
                 SortCriterion::Path(path) => (path.text(), None),
+                SortCriterion::Created => (CREATED.to_owned(), None),
+                SortCriterion::Updated => (UPDATED.to_owned(), None),
                 SortCriterion::TextScore => ("score".to_owned(), Some("textScore")),
                 SortCriterion::Distance => ("distance".to_owned(), Some("geoNearDistance")),
             };
@@ -179,19 +215,20 @@ impl Sort {
         value_to_string(Value::Array(pairs.into()).as_ref(), Form::Relaxed)
     }
 
-    /// The document's sort position: bytes in the order of the sort. `rank` is the text score or
-    /// the distance.
+    /// The document's sort position: bytes in the order of the sort.
     pub fn key(
         &self,
         document: Document<'_>,
-        rank: f64,
+        system: SystemFields,
         fuel: &Fuel,
     ) -> Result<Vec<u8>, EvaluationFailure> {
         let fields = self.keys.iter().map(|key| {
             let field = match &key.by {
                 SortCriterion::Path(path) => FieldCursor::at(path, document),
-                SortCriterion::TextScore => FieldCursor::Done(ValueRef::Double(-rank)),
-                SortCriterion::Distance => FieldCursor::Done(ValueRef::Double(rank)),
+                SortCriterion::TextScore => FieldCursor::Done(ValueRef::Double(-system.rank)),
+                SortCriterion::Distance => FieldCursor::Done(ValueRef::Double(system.rank)),
+                SortCriterion::Created => FieldCursor::Done(ValueRef::Date(system.created_ms)),
+                SortCriterion::Updated => FieldCursor::Done(ValueRef::Date(system.updated_ms)),
             };
             (field, key.descending)
         });
@@ -200,7 +237,19 @@ impl Sort {
 }
 
 impl SortKey {
-    /// The path, unless it orders by a rank.
+    /// Whether it orders by the text score or the distance.
+    #[must_use]
+    pub const fn is_rank(&self) -> bool {
+        matches!(self.by, SortCriterion::TextScore | SortCriterion::Distance)
+    }
+
+    /// Whether it orders by a time of the document.
+    #[must_use]
+    pub const fn is_time(&self) -> bool {
+        matches!(self.by, SortCriterion::Created | SortCriterion::Updated)
+    }
+
+    /// The path, unless it orders by a rank or a time.
     #[must_use]
     pub const fn path(&self) -> Option<&FieldPath> {
         match &self.by {
@@ -231,28 +280,35 @@ fn sort_key(
     direction: ValueRef<'_>,
     location: &ParseLocation<'_>,
 ) -> Result<SortKey, Error> {
-    if name
-        .split('.')
-        .any(|part| part.is_empty() || part.starts_with('$'))
-    {
-        return Err(refuse(location, "a sort key names a field"));
-    }
+    let by = criterion(name, location)?;
     match (direction, direction.as_exact_i64()) {
-        (_, Some(1)) => Ok(SortKey {
-            by: SortCriterion::Path(FieldPath::new(name)),
-            descending: false,
+        (_, Some(way @ (1 | -1))) => Ok(SortKey {
+            by,
+            descending: way == -1,
         }),
-        (_, Some(-1)) => Ok(SortKey {
-            by: SortCriterion::Path(FieldPath::new(name)),
-            descending: true,
-        }),
-        (ValueRef::Document(meta), _) => match meta.get("$meta").and_then(|meta| meta.as_str()) {
-            Some("textScore") => Ok(SortKey {
-                by: SortCriterion::TextScore,
-                descending: false,
-            }),
-            _ => Err(refuse(location, "$meta sorts by \"textScore\" only")),
-        },
+        (ValueRef::Document(meta), _) if matches!(by, SortCriterion::Path(_)) => {
+            match meta.get("$meta").and_then(|meta| meta.as_str()) {
+                Some("textScore") => Ok(SortKey {
+                    by: SortCriterion::TextScore,
+                    descending: false,
+                }),
+                _ => Err(refuse(location, "$meta sorts by \"textScore\" only")),
+            }
+        }
         _ => Err(refuse(location, "a direction is 1 or -1")),
     }
+}
+
+fn criterion(name: &str, location: &ParseLocation<'_>) -> Result<SortCriterion, Error> {
+    match name {
+        CREATED => return Ok(SortCriterion::Created),
+        UPDATED => return Ok(SortCriterion::Updated),
+        _ => {}
+    }
+    let is_invalid = |part: &str| part.is_empty() || part.starts_with('$');
+    if name.split('.').any(is_invalid) {
+        let detail = format!("a sort key names a field, {CREATED} or {UPDATED}");
+        return Err(refuse(location, detail));
+    }
+    Ok(SortCriterion::Path(FieldPath::new(name)))
 }

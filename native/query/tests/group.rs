@@ -169,6 +169,19 @@ fn invalid_groups_are_rejected_with_a_pointer() {
 }
 
 #[test]
+fn groups_cannot_be_sorted_by_the_times_of_documents() {
+    for times in [r#"[["$updated", 1]]"#, r#"[["$created", -1]]"#] {
+        let sort = Sort::parse(value(times).as_ref(), &ParseLocation::root());
+        let refused = group(SUM).check_sort(&sort.expect("a sort"), &ParseLocation::root());
+        let error = refused.expect_err("rows have no times");
+        assert_eq!(
+            (error.code.as_str(), &*error.pointer),
+            ("invalid_sort", "/0")
+        );
+    }
+}
+
+#[test]
 fn too_large_a_value_is_refused() {
     let large = "x".repeat(2_000);
     let by = group(SUM).share(document(&format!(r#"{{"a": "{large}"}}"#)).as_ref());

@@ -13,7 +13,7 @@ use rillbase_query::index::{IndexField, index_keys};
 use rillbase_query::merge_patch::merge_patch;
 use rillbase_query::path::FieldPath;
 use rillbase_query::projection::{Matched, Projection};
-use rillbase_query::sort::Sort;
+use rillbase_query::sort::{Sort, SystemFields};
 use rillbase_query::update::{Applied, Update};
 
 const FILTERS: &[&str] = &[
@@ -251,7 +251,7 @@ proptest! {
             prop_assert!(rillbase_query::bson::validate(shown.as_bytes()).is_ok());
         }
         if let Ok(sort) = Sort::parse(ValueRef::Document(text.as_ref()), &ParseLocation::root()) {
-            let _ = sort.key(doc.as_ref(), 0.0, &few().fuel);
+            let _ = sort.key(doc.as_ref(), SystemFields::default(), &few().fuel);
         }
         let fields = ["a", "b.c", "a.0"].map(|path| IndexField { path: FieldPath::new(path), descending: path == "a" });
         let _ = index_keys(doc.as_ref(), &fields, &few().fuel);

@@ -12,7 +12,7 @@ use rillbase_query::index::{IndexField, index_keys};
 use rillbase_query::key::encode_key;
 use rillbase_query::path::FieldPath;
 use rillbase_query::projection::{Matched, Projection};
-use rillbase_query::sort::Sort;
+use rillbase_query::sort::{Sort, SystemFields};
 
 fn sort(text: &str) -> Sort {
     Sort::parse(
@@ -23,8 +23,12 @@ fn sort(text: &str) -> Sort {
 }
 
 fn key(sort: &Sort, doc: &str) -> Vec<u8> {
-    sort.key(document(doc).as_ref(), 0.0, &Fuel::default())
-        .expect(doc)
+    sort.key(
+        document(doc).as_ref(),
+        SystemFields::default(),
+        &Fuel::default(),
+    )
+    .expect(doc)
 }
 
 #[test]
@@ -35,6 +39,10 @@ fn a_sort_is_written_as_it_can_be_read_again() {
         (
             r#"{"s":{"$meta":"textScore"},"a":1}"#,
             r#"[["score",{"$meta":"textScore"}],["a",1],["_id",1]]"#,
+        ),
+        (
+            r#"{"$updated":-1,"a":1,"$created":1}"#,
+            r#"[["$updated",-1],["a",1],["$created",1],["_id",1]]"#,
         ),
     ] {
         let sort = sort(given);
@@ -128,6 +136,94 @@ fn documents_stand_in_the_order_of_their_least_elements() {
     }
 }
 
+/// The sort position of a document with these times of creation and change.
+fn key_at(sort: &Sort, doc: &str, created_ms: i64, updated_ms: i64) -> Vec<u8> {
+    let system = SystemFields {
+        created_ms,
+        updated_ms,
+        ..SystemFields::default()
+    };
+    let key = sort.key(document(doc).as_ref(), system, &Fuel::default());
+    key.expect(doc)
+}
+
+#[test]
+fn times_order_like_dates_and_ids_break_ties() {
+    let last_first = sort(r#"{"$updated":-1}"#);
+    let places = [
+        key_at(&last_first, r#"{"_id":9}"#, 0, 2_000),
+        key_at(&last_first, r#"{"_id":1}"#, 900, 1_000),
+        key_at(&last_first, r#"{"_id":2}"#, 100, 1_000),
+        key_at(&last_first, r#"{"_id":0}"#, 800, 999),
+        key_at(&last_first, r#"{"_id":0}"#, 0, -1),
+    ];
+    assert!(places.is_sorted_by(|one, next| one < next));
+    let oldest_first = sort(r#"{"shop":1,"$created":1}"#);
+    let places = [
+        key_at(&oldest_first, r#"{"_id":3,"shop":1}"#, 5, 0),
+        key_at(&oldest_first, r#"{"_id":2,"shop":1}"#, 6, 0),
+        key_at(&oldest_first, r#"{"_id":1,"shop":2}"#, 4, 0),
+    ];
+    assert!(places.is_sorted_by(|one, next| one < next));
+}
+
+#[test]
+fn a_field_of_an_array_and_a_time_are_sorted_by_independently() {
+    let by = sort(r#"{"a":1,"$updated":1}"#);
+    assert_eq!(
+        key_at(&by, r#"{"_id":7,"a":[3,1]}"#, 0, 5),
+        key_at(&by, r#"{"_id":7,"a":1}"#, 0, 5)
+    );
+}
+
+#[test]
+fn values_that_are_not_stored_documents_cannot_be_sorted_by_times() {
+    for text in [r#"{"$updated":1}"#, r#"{"a":1,"$created":-1}"#] {
+        let error = Sort::parse_of_values(
+            ValueRef::Document(document(text).as_ref()),
+            &ParseLocation::root(),
+        )
+        .expect_err(text);
+        assert_eq!(error.code.as_str(), "invalid_sort");
+        assert!(error.detail.contains("$updated"), "{}", error.detail);
+    }
+}
+
+#[test]
+fn no_index_has_the_order_of_times() {
+    let fields = |paths: &[&str]| -> Vec<IndexField> {
+        let fields = paths.iter().map(|path| IndexField {
+            path: FieldPath::new(path),
+            descending: false,
+        });
+        fields.collect()
+    };
+    let by = sort(r#"{"$updated":1}"#);
+    assert_eq!(by.direction(&fields(&["$updated"])), None);
+    assert_eq!(by.direction(&[]), None);
+    let by = sort(r#"{"a":1,"$created":1}"#);
+    assert_eq!(by.direction(&fields(&["a"])), None);
+}
+
+proptest! {
+    #[test]
+    fn times_are_sorted_by_after_the_keys_before_them(
+        one in (0..3_i64, any::<i64>(), any::<i64>()),
+        other in (0..3_i64, any::<i64>(), any::<i64>()),
+        descending in any::<bool>(),
+    ) {
+        let direction = if descending { -1 } else { 1 };
+        let by = sort(&format!(r#"{{"$created":{direction},"n":1,"$updated":1}}"#));
+        let key = |(n, created_ms, updated_ms)| {
+            key_at(&by, &format!(r#"{{"_id":0,"n":{n}}}"#), created_ms, updated_ms)
+        };
+        let created = one.1.cmp(&other.1);
+        let created = if descending { created.reverse() } else { created };
+        let expected = created.then(one.0.cmp(&other.0)).then(one.2.cmp(&other.2));
+        prop_assert_eq!(key(one).cmp(&key(other)), expected);
+    }
+}
+
 #[test]
 fn arrays_side_by_side_are_sorted_by_field_by_field() {
     let by = sort(r#"{"a":1,"b":-1,"c":1}"#);
@@ -211,6 +307,11 @@ fn malformed_sorts_are_refused() {
         (r#"{"$a":1}"#, "/$a"),
         (r#"{"a..b":1}"#, "/a..b"),
         (r#"{"a":{"$meta":"x"}}"#, "/a"),
+        (r#"{"$updated":2}"#, "/$updated"),
+        (r#"{"$created":{"$meta":"textScore"}}"#, "/$created"),
+        (r#"{"$updated.a":1}"#, "/$updated.a"),
+        (r#"{"a.$updated":1}"#, "/a.$updated"),
+        (r#"{"$Updated":1}"#, "/$Updated"),
     ] {
         let error = Sort::parse(
             ValueRef::Document(document(text).as_ref()),
@@ -226,6 +327,7 @@ fn malformed_sorts_are_refused() {
     for text in [
         format!(r#"{{"s":[{}]}}"#, many.join(",")),
         r#"{"s":[["a",1],["a",-1]]}"#.into(),
+        r#"{"s":[["$updated",1],["$updated",-1]]}"#.into(),
         r#"{"s":[["a"]]}"#.into(),
     ] {
         assert!(

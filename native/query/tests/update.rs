@@ -510,6 +510,12 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         "invalid_update",
         "/$push/a/$foo",
     ),
+    (
+        r#"{}"#,
+        r#"{"$push":{"a":{"$each":[],"$sort":{"$updated":1}}}}"#,
+        "invalid_update",
+        "/$push/a/$sort",
+    ),
     (r#"{}"#, r#"{"$pop":{"a":2}}"#, "invalid_update", "/$pop/a"),
     (
         r#"{}"#,

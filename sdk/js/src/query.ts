@@ -81,9 +81,12 @@ export class Query<T extends Document = Document> {
     return this.with({ filter: both as Plain });
   }
 
-  /** Adds a sort key after those already set. */
+  /**
+   * Adds a sort key after those already set: a field, or the time at which documents were created
+   * (`$created`) or last changed (`$updated`).
+   */
   sort(
-    field: (keyof T & string) | (string & {}),
+    field: (keyof T & string) | "$created" | "$updated" | (string & {}),
     direction: "asc" | "desc" | Direction = "asc",
   ): Query<T> {
     checkName("The field of sort()", field);

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { EventFrame } from "../src/live/frames.js";
 import { View } from "../src/live/view.js";
 import { overlaid, shownRow } from "../src/local/overlay.js";
+import { type Operation, Pending } from "../src/local/writes.js";
 
 const SPEC = { collection: "things", filter: {} };
 
@@ -39,3 +40,34 @@ test("the rows that are shown follow every event, and a copy of them is returned
   // The same objects: a row that has not changed is not rendered again.
   assert.ok(answer.every((shown, place) => shown === view.shown[place]));
 });
+
+const CHANGES: Record<string, Operation> = {
+  insert: { kind: "insert", collection: "things", id: "e", document: { n: 1 } },
+  update: {
+    kind: "update",
+    collection: "things",
+    id: "b",
+    change: { $set: { n: 2 } },
+    upsert: false,
+    isForeseeable: true,
+  },
+};
+
+for (const [by, direction, changes, expected] of [
+  ["$updated", -1, ["update"], "bcad"],
+  ["$updated", 1, ["update"], "cadb"],
+  ["$updated", -1, ["insert", "update"], "beca"],
+  ["$updated", -1, ["update", "insert"], "ebca"],
+  ["$created", -1, ["update"], "cbad"],
+  ["$created", 1, ["insert", "update"], "cbad"],
+  ["$created", -1, ["insert"], "ecba"],
+] as const) {
+  test(`pending writes are the latest by ${by} ${direction}: ${changes.join(", ")}`, () => {
+    const view = new View();
+    const items = ["c", "b", "a", "d"].map((id) => ({ id, version: 1, document: { n: 1 } }));
+    view.result({ type: "result", id: "q", items, part: 0, last: true });
+    const pending = changes.map((name) => new Pending(CHANGES[name] as Operation));
+    const answer = overlaid(view.shown, pending, { ...SPEC, sort: [[by, direction]], limit: 4 });
+    assert.equal(answer.map(({ item }) => item.id).join(""), expected);
+  });
+}

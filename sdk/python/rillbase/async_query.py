@@ -50,7 +50,8 @@ class AsyncQuery:
         return AsyncQuery(self._core, self._spec.narrowed(filter))
 
     def sort(self, field: str, *, descending: bool = False) -> AsyncQuery:
-        """Add a sort key after those already set.
+        """Add a sort key after those already set: a field, or the time at which documents were
+        created (`$created`) or last changed (`$updated`).
 
         Example:
             latest = await todos.sort("rank", descending=True).first()

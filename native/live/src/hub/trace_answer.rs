@@ -31,6 +31,9 @@ pub struct TraceRequest<'q> {
     pub xid: Option<u64>,
     /// Its content at that version in BSON, if that is known and matches.
     pub body: Option<&'q [u8]>,
+    /// When the document was created and when this version was written, in milliseconds since 1970,
+    /// if that is known.
+    pub times_ms: Option<(i64, i64)>,
 }
 
 /// A change of the document that the query showed.
@@ -198,11 +201,15 @@ fn relative_position(
 ) -> Option<&'static str> {
     let filter = Filter::parse(Document::trusted(&query.definition.filter)).ok()?;
     let order = SortOrder::parse(&query.definition, filter).ok()?;
+    if order.needs_times() && request.times_ms.is_none() {
+        return None;
+    }
+    let (created_ms, updated_ms) = request.times_ms.unwrap_or_default();
     let row = ResultRow {
         key: request.key.into(),
         version: request.version,
-        created_ms: 0,
-        updated_ms: 0,
+        created_ms,
+        updated_ms,
         body: body.into(),
     };
     let its = (order.sort_position(&row)?, &row.key);

@@ -21,7 +21,7 @@ pub struct AfterImage {
     pub rules_version: u64,
     /// When the document was created, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it was written, in microseconds since 1970. For information only.
+    /// When it was written, in microseconds since 1970; in milliseconds, the time that reads return.
     pub written_us: i64,
     /// The `_id` in order-preserving bytes.
     pub key: Arc<[u8]>,

@@ -1,11 +1,12 @@
 //! Explanations of why a client received a change, or did not.
 
 use rillbase_live::hub::{ClientOptions, OutboxBounds, TraceRequest};
+use rillbase_live::message::{QueryDefinition, ResultRow};
 use rillbase_query::bson::{Document, DocumentBuf, Value};
 use rillbase_query::ejson::parse_value;
 
 use super::desk::{Desk, F0, F1, Is, SORT};
-use crate::common::{body, image, key, query, row, sorted, until};
+use crate::common::{body, bson, image, key, query, row, sorted, until};
 
 /// The trace of a document's version for a client.
 struct TraceAnswer(DocumentBuf);
@@ -23,14 +24,21 @@ impl TraceAnswer {
         xid: Option<u64>,
         body: Option<&[u8]>,
     ) -> Self {
-        let question = TraceRequest {
-            client,
-            key: &key(id),
-            version,
-            xid,
-            body,
-        };
-        let text = desk.hub.trace(&question).unwrap();
+        Self::to(
+            desk,
+            &TraceRequest {
+                client,
+                key: &key(id),
+                version,
+                xid,
+                body,
+                times_ms: None,
+            },
+        )
+    }
+
+    fn to(desk: &Desk, question: &TraceRequest<'_>) -> Self {
+        let text = desk.hub.trace(question).unwrap();
         match parse_value(text.as_bytes()) {
             Ok(Value::Document(document)) => Self(document),
             other => panic!("{other:?}"),
@@ -239,6 +247,45 @@ fn the_trace_compares_a_row_with_the_shown_window() {
         (answer.word("held_index"), answer.word("limit")),
         ("1".into(), "2".into())
     );
+}
+
+#[test]
+fn the_trace_compares_times_with_the_shown_window_if_they_are_known() {
+    let mut desk = Desk::new();
+    let q = QueryDefinition {
+        sort: bson(r#"{"sort":[["$updated",-1]]}"#),
+        ..sorted("q", 1, 2, 3)
+    };
+    let at = |id: &str, updated_ms| ResultRow {
+        updated_ms,
+        ..row(id, 1, 10)
+    };
+    let rows = [at("a", 40), at("b", 30), at("c", 20), at("d", 10)];
+    desk.attach(1, &q);
+    desk.register(&q, until(5), &rows);
+    desk.active(F0, &q);
+    desk.active(F1, &q);
+    desk.rebase(SORT, &q, 5, &rows[1..3]);
+    desk.active(SORT, &q);
+    desk.ticks(5);
+    desk.take();
+    for (times_ms, expected) in [
+        (Some((0, 45)), "before"),
+        (Some((0, 25)), "inside"),
+        (Some((0, 15)), "behind"),
+        (None, "-"),
+    ] {
+        let question = TraceRequest {
+            client: 1,
+            key: &key("x"),
+            version: 1,
+            xid: None,
+            body: Some(&body("x", 10)),
+            times_ms,
+        };
+        let answer = TraceAnswer::to(&desk, &question);
+        assert_eq!(answer.word("place"), expected, "{times_ms:?}");
+    }
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Version {
     /// The version of the access rules that its transaction read.
     pub(crate) rules: u64,
     pub(crate) at_us: u64,
+    pub(crate) created_ms: i64,
+    pub(crate) updated_ms: i64,
 }
 
 #[derive(Debug, Default)]
@@ -107,16 +109,24 @@ impl Database {
             parts.dedup();
         }
         let parts: Arc<[u16]> = parts.into();
+        // As in PostgreSQL, the time of a write is when its transaction began: later writes may
+        // have lower times.
+        let written_us = i64::try_from(now_us.saturating_sub(xid % 5 * 40_000)).unwrap_or(0);
+        let updated_ms = written_us.div_euclid(1_000);
         let mut images = Vec::new();
         for (key, n) in open.writes {
             let versions = self.documents.entry(key).or_default();
             let version = versions.last().map_or(1, |last| last.version + 1);
+            let existing = versions.last().filter(|last| last.n.is_some());
+            let created_ms = existing.map_or(updated_ms, |last| last.created_ms);
             versions.push(Version {
                 version,
                 xid,
                 n,
                 rules: open.rules,
                 at_us: now_us,
+                created_ms,
+                updated_ms,
             });
             images.push(AfterImage {
                 xid,
@@ -124,8 +134,8 @@ impl Database {
                 collection: COLLECTION,
                 version,
                 rules_version: open.rules,
-                created_ms: 0,
-                written_us: i64::try_from(now_us).unwrap_or(0),
+                created_ms,
+                written_us,
                 key: name(key),
                 content: content(key, n, version),
                 parts: Arc::clone(&parts),
@@ -190,8 +200,8 @@ impl Database {
         rows.map(|(key, version)| ResultRow {
             key: name(key),
             version: version.version,
-            created_ms: 0,
-            updated_ms: 0,
+            created_ms: version.created_ms,
+            updated_ms: version.updated_ms,
             body: body(key, version.n, version.version),
         })
         .collect()

@@ -1,5 +1,6 @@
 //! The queries of the simulation in two forms: as nodes read them, and as the checks evaluate them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,6 +27,37 @@ pub(crate) struct QuerySpec {
     grouped: bool,
     /// Whether the document whose `_id` is `n` is shown with it.
     joined: bool,
+    order: WindowOrder,
+}
+
+/// The order of the documents in a window; groups have their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WindowOrder {
+    /// The greatest `n` first.
+    Number,
+    /// Those changed last first.
+    Updated,
+    /// The greatest `n` first, then those created first.
+    NumberCreated,
+}
+
+impl WindowOrder {
+    fn sort(self) -> Arc<[u8]> {
+        bson(match self {
+            Self::Number => r#"{"sort":[["n",-1]]}"#,
+            Self::Updated => r#"{"sort":[["$updated",-1]]}"#,
+            Self::NumberCreated => r#"{"sort":[["n",-1],["$created",1]]}"#,
+        })
+    }
+
+    /// A key of this order, ascending.
+    fn key(self, version: &Version) -> (Reverse<Option<i64>>, i64) {
+        match self {
+            Self::Number => (Reverse(version.n), 0),
+            Self::Updated => (Reverse(None), -version.updated_ms),
+            Self::NumberCreated => (Reverse(version.n), version.created_ms),
+        }
+    }
 }
 
 const fn spec(
@@ -42,6 +74,7 @@ const fn spec(
         ruled,
         grouped: false,
         joined: false,
+        order: WindowOrder::Number,
     }
 }
 
@@ -61,8 +94,12 @@ const fn joined(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> Que
     }
 }
 
+const fn ordered(order: WindowOrder, spec: QuerySpec) -> QuerySpec {
+    QuerySpec { order, ..spec }
+}
+
 /// All queries of the simulation.
-pub(crate) const WANTED: [QuerySpec; 15] = [
+pub(crate) const WANTED: [QuerySpec; 19] = [
     spec(1, (0, 1_000), None, false),
     spec(2, (3, 7), None, false),
     spec(3, (5, 6), None, false),
@@ -78,6 +115,19 @@ pub(crate) const WANTED: [QuerySpec; 15] = [
     joined(13, None, false),
     joined(14, Some((0, 3, 1)), false),
     joined(15, Some((1, 4, 0)), true),
+    ordered(
+        WindowOrder::Updated,
+        spec(16, (0, 1_000), Some((0, 3, 1)), false),
+    ),
+    ordered(
+        WindowOrder::Updated,
+        spec(17, (2, 8), Some((1, 2, 0)), true),
+    ),
+    ordered(
+        WindowOrder::NumberCreated,
+        spec(18, (0, 1_000), Some((0, 4, 1)), false),
+    ),
+    ordered(WindowOrder::Updated, joined(19, Some((0, 3, 1)), true)),
 ];
 
 /// A query under some version of the access rules.
@@ -146,7 +196,7 @@ impl Query {
             filter: bson(&filter),
             sort: match (self.wanted.window, self.grouped()) {
                 (None, _) => [].into(),
-                (_, false) => bson(r#"{"sort":[["n",-1]]}"#),
+                (_, false) => self.wanted.order.sort(),
                 (_, true) => bson(r#"{"sort":[["count",-1]]}"#),
             },
             offset,
@@ -209,7 +259,7 @@ impl Query {
     fn all(self, database: &Database) -> Vec<(u8, u64)> {
         let found = database.all().filter(|(_, version)| self.matches(version));
         let mut found: Vec<_> = found
-            .map(|(key, version)| (std::cmp::Reverse(version.n), key, version.version))
+            .map(|(key, version)| (self.wanted.order.key(&version), key, version.version))
             .collect();
         if self.wanted.window.is_some() {
             found.sort_unstable();
@@ -234,7 +284,7 @@ impl Query {
         });
         let mut groups: Vec<_> = groups.collect();
         if self.wanted.window.is_some() {
-            groups.sort_by_key(|(n, content)| (std::cmp::Reverse(content / COUNT), *n));
+            groups.sort_by_key(|(n, content)| (Reverse(content / COUNT), *n));
         }
         groups
     }

@@ -5,10 +5,13 @@ mod stage;
 mod batches;
 
 use crate::common::{
-    COLLECTION, at, hash, image, notification, query, register, renewal, row, sorted, tick, until,
-    without,
+    COLLECTION, at, bson, hash, image, notification, query, register, renewal, row, sorted, tick,
+    until, without,
 };
-use rillbase_live::message::{FencingToken, NodeEvent, NodeRequest, NotificationSource, StreamId};
+use rillbase_live::message::{
+    AfterImage, FencingToken, NodeEvent, NodeRequest, NotificationSource, QueryDefinition,
+    ResultRow, StreamId,
+};
 use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
 use stage::{Stage, active, three};
 
@@ -33,6 +36,68 @@ fn a_row_that_moves_within_the_window_is_one_step() {
     assert_eq!(output, ["window s [0>1 a@2]"]);
     let output = node.put(image(6, "a", 3, Some(26)));
     assert_eq!(output, ["window s [=1 a@3]"]);
+}
+
+/// The query `s` in this order, with the first two rows and one row more.
+fn ordered(sort: &str) -> QueryDefinition {
+    QueryDefinition {
+        sort: bson(&format!(r#"{{"sort":{sort}}}"#)),
+        ..sorted("s", 0, 2, 1)
+    }
+}
+
+fn row_at(id: &str, created_ms: i64, updated_ms: i64) -> ResultRow {
+    ResultRow {
+        created_ms,
+        updated_ms,
+        ..row(id, 1, 10)
+    }
+}
+
+#[test]
+fn a_write_moves_a_document_to_the_front_of_those_changed_last() {
+    let mut node = Stage::new();
+    let rows = [row_at("a", 1, 30), row_at("b", 2, 20), row_at("c", 3, 10)];
+    let query = ordered(r#"[["$updated",-1]]"#);
+    let answers = node.ask(register(&query, 0, &until(5), &rows, true));
+    assert_eq!(answers, ["rebase s [a@1 b@1]", "active s 1"]);
+    let write = |xid, id, version, written_us| AfterImage {
+        written_us,
+        // The content is the same: only the time places it.
+        ..image(xid, id, version, Some(10))
+    };
+    let output = node.put(write(5, "c", 2, 40_999));
+    assert_eq!(output, ["window s [-1 b@1 left, +0 c@2]"]);
+    let output = node.put(write(6, "a", 2, 50_000));
+    assert_eq!(output, ["window s [1>0 a@2]"]);
+    // Within the same millisecond, the `_id` decides.
+    let output = node.put(write(7, "b", 2, 50_999));
+    assert_eq!(output, ["window s [-1 c@2 left, +1 b@2]"]);
+}
+
+#[test]
+fn a_write_does_not_move_a_document_among_those_created_last() {
+    let mut node = Stage::new();
+    let rows = [
+        row_at("a", 30, 30),
+        row_at("b", 20, 20),
+        row_at("c", 10, 10),
+    ];
+    let query = ordered(r#"[["$created",-1]]"#);
+    let answers = node.ask(register(&query, 0, &until(5), &rows, true));
+    assert_eq!(answers, ["rebase s [a@1 b@1]", "active s 1"]);
+    let written = AfterImage {
+        created_ms: 20,
+        written_us: 90_000,
+        ..image(5, "b", 2, Some(99))
+    };
+    assert_eq!(node.put(written), ["window s [=1 b@2]"]);
+    let created = AfterImage {
+        created_ms: 95,
+        written_us: 95_000,
+        ..image(6, "d", 1, Some(5))
+    };
+    assert_eq!(node.put(created), ["window s [-1 b@2 left, +0 d@1]"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::error::{EvaluationFailure, ParseLocation};
 use crate::fuel::Fuel;
 use crate::limits::EVALUATION_BYTES;
 use crate::order::{compare, equal};
-use crate::sort::Sort;
+use crate::sort::{Sort, SystemFields};
 
 pub(super) fn call<'a>(
     function: F,
@@ -228,14 +228,14 @@ fn sort<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> 
         (_, Some(1)) => values.sort_by(|a, b| compare(*a, *b)),
         (_, Some(-1)) => values.sort_by(|a, b| compare(*b, *a)),
         (ValueRef::Document(_), _) => {
-            let sort = Sort::parse(by, &ParseLocation::root())
+            let sort = Sort::parse_of_values(by, &ParseLocation::root())
                 .map_err(|error| args.refuse(&error.detail))?;
             let mut keyed = Vec::with_capacity(values.len());
             for value in values {
                 let document = value
                     .as_document()
                     .unwrap_or_else(crate::bson::Document::empty);
-                keyed.push((sort.key(document, 0.0, fuel)?, value));
+                keyed.push((sort.key(document, SystemFields::default(), fuel)?, value));
             }
             keyed.sort_by(|a, b| a.0.cmp(&b.0));
             return Ok(array(keyed.into_iter().map(|(_, value)| value)));

@@ -132,7 +132,10 @@ impl GroupDefinition {
                         || self.shape.iter().any(|branch| is(&branch.name))
                         || self.measures.iter().any(|measure| is(&measure.name))
                 }),
-                SortCriterion::TextScore | SortCriterion::Distance => false,
+                SortCriterion::TextScore
+                | SortCriterion::Distance
+                | SortCriterion::Created
+                | SortCriterion::Updated => false,
             };
             if !known {
                 return Err(Error::new(

@@ -9,7 +9,7 @@ use super::share::{GroupShare, RetainedShare};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
 use crate::error::EvaluationFailure;
 use crate::fuel::Fuel;
-use crate::sort::Sort;
+use crate::sort::{Sort, SystemFields};
 
 #[derive(Debug, Clone)]
 struct GroupState {
@@ -161,5 +161,7 @@ impl GroupTable {
 
 /// A row's sort position.
 fn sort_position(sort: &Sort, row: Document<'_>) -> Result<Arc<[u8]>, EvaluationFailure> {
-    Ok(sort.key(row, 0.0, &Fuel::default())?.into())
+    Ok(sort
+        .key(row, SystemFields::default(), &Fuel::default())?
+        .into())
 }

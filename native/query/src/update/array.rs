@@ -144,6 +144,9 @@ impl PushOrder {
         };
         let mut keys = Vec::new();
         for (name, value) in fields.iter() {
+            if name.starts_with('$') {
+                return Err(refuse(location, "$sort names fields of the elements"));
+            }
             if name.split('.').any(str::is_empty) || keys.len() == SORT_KEYS {
                 return Err(refuse(
                     location,

@@ -29,6 +29,7 @@ from rillbase_server.graphql.typed.filters import (
     FilterInputs,
     as_filter,
     as_sort,
+    group_field,
     sort_field,
     sort_input,
 )
@@ -68,12 +69,11 @@ class CollectionFields:
         self.node = self._node()
         lookups.add(declared.field, declared.collection, self.node)
         self.filter = GraphQLArgument(self.filters.of_record(shape, name))
-        by = sort_field(shape, name)
-        self.sorted = {}
+        sort = sort_input(name, sort_field(shape, name))
+        self.sorted = {"sort": GraphQLArgument(GraphQLList(GraphQLNonNull(sort)))}
         self.groups: GroupFields | None = None
+        by = group_field(shape, name)
         if by is not None:
-            sort = sort_input(name, by)
-            self.sorted["sort"] = GraphQLArgument(GraphQLList(GraphQLNonNull(sort)))
             self.groups = GroupFields(declared, static, self.content, by, self.filter)
 
     def _node(self) -> GraphQLObjectType:

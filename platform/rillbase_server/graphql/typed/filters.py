@@ -52,6 +52,8 @@ _OPERATORS = {
     "lte": "$lte",
 }
 
+#: Times of a document that a sort may use, by the names that they have in results.
+_TIMES = {"createdAt": "$created", "updatedAt": "$updated"}
 DIRECTION = GraphQLEnumType("SortDirection", {"ASC": 1, "DESC": -1})
 
 
@@ -206,12 +208,28 @@ def _comparison(shape: ScalarKind | Choice, word: str, value: object) -> JsonObj
     return {_OPERATORS[word]: written(shape, value)}
 
 
-def sort_field(shape: RecordShape, name: str) -> GraphQLEnumType | None:
-    """Return the enum of sort fields; None if there are none."""
+def sort_field(shape: RecordShape, name: str) -> GraphQLEnumType:
+    """Return the enum of sort fields: those of the documents, and their times."""
+    paths = _paths(shape)
+    for title, path in _TIMES.items():
+        while title in paths:
+            title += "_"  # noqa: PLW2901 -- until the name is unique
+        paths[title] = path
+    return GraphQLEnumType(f"{name}SortField", paths)
+
+
+def group_field(shape: RecordShape, name: str) -> GraphQLEnumType | None:
+    """Return the enum of fields to group by; None if there are none."""
+    paths = _paths(shape)
+    return GraphQLEnumType(f"{name}GroupField", paths) if paths else None
+
+
+def _paths(shape: RecordShape) -> dict[str, str]:
+    """Return the paths of the fields that are not records, by name."""
     paths: dict[str, str] = {}
     for title, path, _ in leaves(shape):
         paths.setdefault(title, path)
-    return GraphQLEnumType(f"{name}SortField", paths) if paths else None
+    return paths
 
 
 def sort_input(name: str, by: GraphQLEnumType) -> GraphQLInputObjectType:

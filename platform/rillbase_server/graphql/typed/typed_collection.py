@@ -25,7 +25,7 @@ Fields: TypeAlias = dict[str, GraphQLField]
 ENDINGS = (
     *("", "Content", "Connection", "Edge", "Filter", "Sort", "SortField", "Input", "Live"),
     *("Reference", "References", "Group", "GroupConnection", "GroupEdge", "GroupLive"),
-    *("GroupSort", "GroupSortField", "Sum", "Avg", "Min", "Max"),
+    *("GroupField", "GroupSort", "GroupSortField", "Sum", "Avg", "Min", "Max"),
 )
 #: Arguments of paginated fields and of subscription fields.
 PAGES = {"first": GraphQLArgument(GraphQLInt), "after": GraphQLArgument(GraphQLString)}

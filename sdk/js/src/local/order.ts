@@ -1,4 +1,9 @@
-/** The order of an answer: by the keys of its sort, then by `_id`. */
+/**
+ * The order of an answer: by the keys of its sort, then by `_id`.
+ *
+ * The times of documents, by which `$created` and `$updated` sort, are not part of answers. Only
+ * that pending writes are later than what the server has sent is certain.
+ */
 
 import { compare, compareIds } from "./compare.js";
 import { valuesAt } from "./paths.js";
@@ -6,17 +11,24 @@ import { valuesAt } from "./paths.js";
 export type Direction = 1 | -1;
 export type Sort = readonly (readonly [string, Direction])[];
 
+/** The pending writes that created and last changed a document, by number; 0: none. */
+export interface PendingTimes {
+  readonly created: number;
+  readonly updated: number;
+}
+
 interface Placed {
   readonly id: unknown;
   readonly document: unknown;
+  readonly times: PendingTimes | undefined;
 }
 
 /** Returns how two documents of an answer are ordered. */
 export function orderBy(sort: Sort): (left: Placed, right: Placed) => number {
   return (left, right) => {
     for (const [path, direction] of sort) {
-      const a = sortValue(left.document, path, direction);
-      const found = compare(a, sortValue(right.document, path, direction)) * direction;
+      const a = sortValue(left, path, direction);
+      const found = compare(a, sortValue(right, path, direction)) * direction;
       if (found !== 0) return found;
     }
     return compareIds(left.id, right.id);
@@ -24,7 +36,9 @@ export function orderBy(sort: Sort): (left: Placed, right: Placed) => number {
 }
 
 /** For a list, the element that comes first in the direction of the sort counts. */
-function sortValue(document: unknown, path: string, direction: Direction): unknown {
+function sortValue({ document, times }: Placed, path: string, direction: Direction): unknown {
+  if (path === "$created") return times?.created ?? 0;
+  if (path === "$updated") return times?.updated ?? 0;
   const values = valuesAt(document, path).flatMap((value) => {
     return Array.isArray(value) && value.length > 0 ? (value as unknown[]) : [value];
   });

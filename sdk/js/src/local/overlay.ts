@@ -4,13 +4,15 @@ import type { Item } from "../live/snapshot.js";
 import type { QuerySpec } from "../live/spec.js";
 import type { Row } from "../live/view.js";
 import { matches } from "./matcher.js";
-import { orderBy } from "./order.js";
+import { orderBy, type PendingTimes } from "./order.js";
 import { isPlain, type Plain } from "./paths.js";
 import type { Pending } from "./writes.js";
 
 export interface Shown {
   readonly key: string;
   readonly item: Item<unknown>;
+  /** Set by pending writes. */
+  readonly times?: PendingTimes;
 }
 
 const items = new WeakMap<Row, Shown>();
@@ -38,11 +40,13 @@ export function overlaid(
   const shown = rows.slice();
   // Only the server can compute the effect of a write on a row of several documents.
   if (spec.group !== undefined) return shown;
-  for (const write of pending) apply(shown, write, spec);
+  pending.forEach((write, index) => {
+    apply(shown, write, spec, index + 1);
+  });
   return spec.limit === undefined ? shown : shown.slice(0, spec.limit);
 }
 
-function apply(shown: Shown[], write: Pending, spec: QuerySpec): void {
+function apply(shown: Shown[], write: Pending, spec: QuerySpec, number: number): void {
   const position = shown.findIndex(({ key }) => key === write.key);
   const current = shown[position];
   const document = current?.item.document;
@@ -50,7 +54,7 @@ function apply(shown: Shown[], write: Pending, spec: QuerySpec): void {
   if (outcome.kind === "deleted") {
     if (current !== undefined) shown.splice(position, 1);
   } else if (outcome.kind === "document") {
-    settle(shown, position, write, outcome.document, spec);
+    settle(shown, position, write, outcome.document, spec, number);
   } else if (current !== undefined) {
     // The write affects it, but the effect cannot be predicted here.
     shown[position] = { ...current, item: { ...current.item, isPending: true } };
@@ -63,6 +67,7 @@ function settle(
   write: Pending,
   document: Plain,
   spec: QuerySpec,
+  number: number,
 ): void {
   const current = shown[position];
   // A projected document may lack fields that filter and sort need. With lookups, looked-up
@@ -74,20 +79,30 @@ function settle(
     shown.splice(position, 1);
     return;
   }
-  const next = item(write, current, document, spec);
+  const next = item(write, current, document, spec, number);
   const order = orderBy(spec.sort ?? []);
-  if (current !== undefined && (!isWhole || order(current.item, next.item) === 0)) {
+  if (current !== undefined && (!isWhole || order(placed(current), placed(next)) === 0)) {
     shown[position] = next;
     return;
   }
   if (current !== undefined) shown.splice(position, 1);
-  const index = shown.findIndex((other) => order(other.item, next.item) > 0);
+  const index = shown.findIndex((other) => order(placed(other), placed(next)) > 0);
   // A document before the first row of a later page may belong to the previous page.
   if (index === 0 && (spec.offset ?? 0) > 0) return;
   shown.splice(index < 0 ? shown.length : index, 0, next);
 }
 
-function item(write: Pending, current: Shown | undefined, document: Plain, spec: QuerySpec): Shown {
+function placed({ item, times }: Shown) {
+  return { id: item.id, document: item.document, times };
+}
+
+function item(
+  write: Pending,
+  current: Shown | undefined,
+  document: Plain,
+  spec: QuerySpec,
+  number: number,
+): Shown {
   const version = write.confirmation?.version ?? current?.item.version ?? null;
   const isPending = write.confirmation === undefined;
   const visible =
@@ -95,6 +110,10 @@ function item(write: Pending, current: Shown | undefined, document: Plain, spec:
   return {
     key: write.key,
     item: { id: write.operation.id, version, document: visible, isPending },
+    times: {
+      created: current === undefined ? number : (current.times?.created ?? 0),
+      updated: number,
+    },
   };
 }
 
