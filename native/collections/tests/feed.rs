@@ -118,7 +118,7 @@ fn state(opened: &OpenedCollections) -> State {
         let scan = opened
             .collections
             .candidates(number, &plan, None, &snapshot);
-        for candidate in scan {
+        for candidate in scan.unwrap() {
             let candidate = candidate.unwrap();
             let document = candidate.document;
             let row = (document.batch, document.head.version, document.body);

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use rillbase_collections::{
-    BuiltPart, CollectionWrite, DocumentRecord, Error, IndexBuild, NativeIndex, Result, ScanPlan,
+    BuiltPart, CollectionWrite, DocumentRecord, Error, IndexBuild, IndexTechnique, NativeIndex,
+    Result, ScanPlan,
 };
 use rillbase_documents::definition::CollectionDefinition;
 use rillbase_documents::entry::{IndexDefinition, fields};
@@ -14,10 +15,12 @@ use rillbase_engine::vfs::SeededRandom;
 use rillbase_query::bson::{Document, Value, ValueRef};
 use rillbase_query::ejson::parse_document;
 
-use crate::opened::{OpenedCollections, definition, index, write_of};
+use crate::opened::{OpenedCollections, definition, index, index_by_time, write_of};
 
 const IDS: u64 = 40;
 const CODES: u64 = 80;
+/// The number of an index with lists.
+const LIST_OF_SHOP: u32 = 5;
 
 /// Indexes that are being built: the first one is unique.
 fn indexes() -> Vec<NativeIndex> {
@@ -25,6 +28,13 @@ fn indexes() -> Vec<NativeIndex> {
         index(1, "by code", &[("code", 1)], true),
         index(2, "by shop", &[("shop", 1), ("price", -1)], false),
         index(3, "by tag", &[("tags", 1)], false),
+        index_by_time(4, "newest of tag", &[("tags", 1)], IndexTechnique::Lazy),
+        index_by_time(
+            LIST_OF_SHOP,
+            "list of shop",
+            &[("shop", 1)],
+            IndexTechnique::Eager,
+        ),
     ];
     let unready = indexes.map(|index| NativeIndex {
         is_ready: false,
@@ -107,7 +117,7 @@ impl OpenedCollections {
         let snapshot = self.db.snapshot();
         let plan = ScanPlan::everything();
         let scan = self.collections.candidates(1, &plan, None, &snapshot);
-        let records = scan.map(|candidate| {
+        let records = scan.unwrap().map(|candidate| {
             let candidate = candidate.unwrap();
             (candidate.key, candidate.document)
         });
@@ -118,12 +128,13 @@ impl OpenedCollections {
     fn entries(&self) -> BTreeSet<(u32, Vec<u8>, Vec<u8>)> {
         let snapshot = self.db.snapshot();
         let mut entries = BTreeSet::new();
-        for index in 1..=3 {
+        for index in 1..=5 {
             let plan = ScanPlan {
                 index,
                 ..ScanPlan::everything()
             };
-            for candidate in self.collections.candidates(1, &plan, None, &snapshot) {
+            let scan = self.collections.candidates(1, &plan, None, &snapshot);
+            for candidate in scan.unwrap() {
                 let candidate = candidate.unwrap();
                 entries.insert((index, candidate.entry.unwrap(), candidate.key));
             }
@@ -150,8 +161,8 @@ impl OpenedCollections {
         entries
     }
 
-    /// How many entries are stored, also of documents that do not exist.
-    fn entry_count(&self) -> usize {
+    /// How many entries and lists are stored, also of documents that do not exist.
+    fn key_count(&self) -> usize {
         let keyspace = self.db.keyspace("collections").unwrap();
         let mut scan = self.db.scan_prefix(&keyspace, &[], None).unwrap();
         scan.first().unwrap();
@@ -166,7 +177,11 @@ impl OpenedCollections {
     fn check_entries(&self) {
         let stored = self.entries();
         assert_eq!(stored, self.computed_entries());
-        assert_eq!(self.entry_count(), stored.len());
+        let is_listed = |index: u32| index == LIST_OF_SHOP;
+        let lists = stored.iter().filter(|(index, ..)| is_listed(*index));
+        let lists: BTreeSet<&Vec<u8>> = lists.map(|(_, entry, _)| entry).collect();
+        let single = stored.iter().filter(|(index, ..)| !is_listed(*index));
+        assert_eq!(self.key_count(), single.count() + lists.len());
     }
 }
 
@@ -177,7 +192,7 @@ fn run(seed: u64) {
         opened.write(random_writes(&mut random, 1));
     }
     opened.define_indexes();
-    for index in 1..=3 {
+    for index in 1..=5 {
         let mut after = None;
         loop {
             if random.one_in(2) {
@@ -272,7 +287,9 @@ fn a_part_with_equal_unique_values_adds_nothing() {
     assert_eq!(opened.entries().len(), 2);
     opened.put_all(2, &[(3, "\"code\":7")]);
     assert_eq!(opened.build(1, part.after, 2).unwrap().after, None);
-    assert_eq!(opened.entries().len(), 3);
+    let entries = opened.entries();
+    let by_code = entries.iter().filter(|(index, ..)| *index == 1);
+    assert_eq!(by_code.count(), 3);
 }
 
 #[test]
@@ -309,7 +326,7 @@ fn a_document_that_cannot_be_indexed_is_named() {
     assert_eq!(error.to_string(), text);
     assert_eq!(opened.entries().len(), 0);
     assert_eq!(opened.build(1, None, 1).unwrap().documents, 1);
-    assert!(matches!(opened.build(4, None, 1), Err(Error::NoIndex)));
+    assert!(matches!(opened.build(6, None, 1), Err(Error::NoIndex)));
     let definition = definition(3, indexes());
     opened.collections.define(1, definition).unwrap();
     let stale = opened.build(1, None, 1);

@@ -11,6 +11,7 @@ mod feed;
 mod groups;
 mod index_builds;
 mod model;
+mod newest;
 mod opened;
 mod plans;
 mod reads;

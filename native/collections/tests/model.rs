@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rillbase_collections::{
     Candidate, CandidatePosition, CandidateRequest, CollectionSize, CollectionWrite, Collections,
-    NativeDefinition, PlanOrder, ScanPlan,
+    IndexTechnique, NativeDefinition, PlanOrder, ScanPlan,
 };
 use rillbase_documents::bounds::{EncodedRange, bounds};
 use rillbase_documents::entry::fields;
@@ -25,7 +25,7 @@ use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::sort::{Sort, SystemFields};
 
-use crate::opened::{OpenedCollections, definition, index, write_of};
+use crate::opened::{OpenedCollections, definition, index, index_by_time, write_of};
 
 const IDS: u64 = 12;
 const COLLECTIONS: u64 = 2;
@@ -188,6 +188,15 @@ fn model_definition() -> NativeDefinition {
         index(1, "by code", &[("code", 1)], true),
         index(2, "by shop", &[("shop", 1), ("price", -1)], false),
         index(3, "by tag", &[("tags", 1)], false),
+        index_by_time(4, "newest of shop", &[("shop", 1)], IndexTechnique::Lazy),
+        index_by_time(5, "newest of tag", &[("tags", -1)], IndexTechnique::Lazy),
+        index_by_time(
+            6,
+            "list of shop",
+            &[("shop", -1), ("price", 1)],
+            IndexTechnique::Eager,
+        ),
+        index_by_time(7, "list of tag", &[("tags", 1)], IndexTechnique::Eager),
     ];
     definition(1, indexes)
 }
@@ -211,12 +220,12 @@ fn write(random: &mut SeededRandom) -> (CollectionWrite, Vec<(u64, Step)>) {
     (write, steps)
 }
 
-fn by_index(index: u32, ranges: Vec<EncodedRange>, is_backward: bool) -> ScanPlan {
+fn by_index(index: u32, ranges: Vec<EncodedRange>, order: PlanOrder) -> ScanPlan {
     ScanPlan {
         index,
         ranges,
-        order: PlanOrder::Unordered,
-        is_backward,
+        order,
+        is_backward: false,
         entries: None,
     }
 }
@@ -368,8 +377,11 @@ impl World {
         let plan = ScanPlan::decode(&plan.encode()).unwrap();
         let mut candidates = Vec::<Candidate>::new();
         loop {
-            let after = candidates.last().map(Candidate::position);
-            let more = self.store().candidates(number, &plan, after, snapshot);
+            let after = candidates.last().map(|last| last.position.clone());
+            let more = self
+                .store()
+                .candidates(number, &plan, after, snapshot)
+                .unwrap();
             let before = candidates.len();
             candidates.extend(more.map(Result::unwrap).take(3));
             if candidates.len() == before {
@@ -428,34 +440,65 @@ impl World {
             }
         }
         let mut stored = BTreeSet::new();
-        for index in 1..=3 {
-            for is_backward in [false, true] {
-                let plan = by_index(index, EncodedRange::everything(), is_backward);
-                let candidates = self.candidates(number, &plan, snapshot);
-                let entries: Vec<_> = candidates
-                    .iter()
-                    .map(|one| (one.row().entry.unwrap().to_vec(), one.row().key.to_vec()))
-                    .collect();
-                // Documents ascend within an entry in both directions.
-                let is_ordered = entries.is_sorted_by(|one, other| {
-                    if is_backward && one.0 != other.0 {
-                        one.0 > other.0
-                    } else {
-                        one < other
-                    }
-                });
-                assert!(is_ordered, "{entries:?}");
-                let own = entries.into_iter();
-                let own: BTreeSet<_> = own
-                    .map(|(entry, document)| (i64::from(index), entry, document))
-                    .collect();
-                if is_backward {
-                    assert!(own.is_subset(&stored));
-                }
-                stored.extend(own);
+        for index in &model_definition().indexes {
+            let plan = by_index(
+                index.number,
+                EncodedRange::everything(),
+                PlanOrder::Unordered,
+            );
+            let entries = self.entries(number, &plan, snapshot);
+            let own: BTreeSet<(Vec<u8>, Vec<u8>)> = entries.iter().cloned().collect();
+            assert_eq!(own.len(), entries.len(), "an entry is returned twice");
+            if index.technique == IndexTechnique::Composite {
+                self.check_order(number, index.number, &own, snapshot);
             }
+            let own = own.into_iter();
+            stored.extend(own.map(|(entry, document)| (i64::from(index.number), entry, document)));
         }
         assert_eq!(stored, expected);
+    }
+
+    fn entries(
+        &self,
+        number: u64,
+        plan: &ScanPlan,
+        snapshot: &DbSnapshot,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let candidates = self.candidates(number, plan, snapshot);
+        let entries = candidates
+            .iter()
+            .map(|one| (one.row().entry.unwrap().to_vec(), one.row().key.to_vec()));
+        entries.collect()
+    }
+
+    /// In the order of an index, documents ascend within an entry in both directions.
+    fn check_order(
+        &self,
+        number: u64,
+        index: u32,
+        expected: &BTreeSet<(Vec<u8>, Vec<u8>)>,
+        snapshot: &DbSnapshot,
+    ) {
+        for is_backward in [false, true] {
+            let plan = ScanPlan {
+                is_backward,
+                ..by_index(index, EncodedRange::everything(), PlanOrder::ByIndex)
+            };
+            let entries = self.entries(number, &plan, snapshot);
+            let is_ordered = entries.is_sorted_by(|one, other| {
+                if is_backward && one.0 != other.0 {
+                    one.0 > other.0
+                } else {
+                    one < other
+                }
+            });
+            assert!(is_ordered, "{entries:?}");
+            let entries: BTreeSet<_> = entries.into_iter().collect();
+            // Read backward, a range from the beginning ends before the marks.
+            let marks = expected.iter().filter(|(entry, _)| entry.is_empty());
+            assert!(is_backward || entries == *expected);
+            assert!(entries.len() + marks.count() >= expected.len());
+        }
     }
 
     /// What an index yields for a filter's bounds is what a full scan yields.
@@ -477,8 +520,12 @@ impl World {
             let Some(limits) = bounds(&filter, &fields(&index.fields)) else {
                 continue;
             };
-            for is_backward in [false, true] {
-                let plan = by_index(index.number, limits.ranges.clone(), is_backward);
+            let orders: &[PlanOrder] = match index.technique {
+                IndexTechnique::Composite => &[PlanOrder::Unordered, PlanOrder::ByIndex],
+                _ => &[PlanOrder::Unordered],
+            };
+            for order in orders {
+                let plan = by_index(index.number, limits.ranges.clone(), *order);
                 let candidates = self.candidates(number, &plan, snapshot);
                 let matching = candidates
                     .iter()
@@ -565,7 +612,7 @@ impl World {
                 .unwrap();
             let order = match plan.order {
                 PlanOrder::Unordered => CandidateOrder::Unordered,
-                PlanOrder::ById => CandidateOrder::Ordered,
+                PlanOrder::ById | PlanOrder::ByTime => CandidateOrder::Ordered,
                 PlanOrder::ByIndex => {
                     let definition = model_definition();
                     let fields = fields(&definition.index(plan.index).unwrap().fields);
@@ -581,14 +628,14 @@ impl World {
             let after = after.filter(|after| match plan.order {
                 PlanOrder::Unordered => false,
                 PlanOrder::ById => true,
-                PlanOrder::ByIndex => !after.entry.is_empty(),
+                PlanOrder::ByIndex | PlanOrder::ByTime => !after.entry.is_empty(),
             });
             let request = SelectionRequest {
                 after: boundary.map(|boundary| boundary.sort_position.clone()),
                 ..request.clone()
             };
             let scan = self.store().candidates(number, &plan, after, snapshot);
-            let candidates: Vec<Candidate> = scan.map(Result::unwrap).collect();
+            let candidates: Vec<Candidate> = scan.unwrap().map(Result::unwrap).collect();
             let mut selection = Selection::new(request, order);
             let progress = selection.feed(candidates.iter().map(Candidate::row));
             if progress.unwrap() != SelectionProgress::Misplaced {
@@ -627,7 +674,10 @@ fn run(seed: u64) {
                 let (snapshot, models) = world.snapshots.remove(0);
                 world.check(&models, &snapshot);
             }
-            _ => world.write(&mut random),
+            _ => {
+                world.opened().clock.advance(random.below(3));
+                world.write(&mut random);
+            }
         }
         if random.one_in(8) {
             let snapshot = world.db().snapshot();

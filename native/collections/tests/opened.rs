@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rillbase_collections::{
-    CollectionWrite, Collections, NativeDefinition, NativeIndex, Result, WriteOutcome,
-    WrittenCollection, WrittenResult,
+    CollectionWrite, Collections, IndexTechnique, NativeDefinition, NativeIndex, Result,
+    WriteOutcome, WrittenCollection, WrittenResult,
 };
 use rillbase_documents::elements::DocumentLimits;
 use rillbase_documents::operation::DocumentOperation;
@@ -114,7 +114,21 @@ pub(crate) fn index(
         name: name.into(),
         fields: fields.map(|(path, way)| ((*path).into(), *way)).collect(),
         is_unique,
+        technique: IndexTechnique::Composite,
         is_ready: true,
+    }
+}
+
+/// An index whose documents are in the order of their times.
+pub(crate) fn index_by_time(
+    number: u32,
+    name: &str,
+    fields: &[(&str, i32)],
+    technique: IndexTechnique,
+) -> NativeIndex {
+    NativeIndex {
+        technique,
+        ..index(number, name, fields, false)
     }
 }
 

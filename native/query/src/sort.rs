@@ -187,6 +187,16 @@ impl Sort {
         &self.keys
     }
 
+    /// Whether it is by the time of the last change alone, the newest first.
+    #[must_use]
+    pub fn is_newest_first(&self) -> bool {
+        let [time, id] = self.keys.as_slice() else {
+            return false;
+        };
+        let is_id = id.path().is_some_and(|path| path.text() == "_id");
+        time.by == SortCriterion::Updated && time.descending && is_id && !id.descending
+    }
+
     /// The sort as text, as [`Sort::parse`] reads it, `_id` included. Equal
     /// sorts have equal texts.
     #[must_use]

@@ -1,0 +1,243 @@
+//! The documents of some values that were changed last, by lazy and eager indexes.
+
+use std::collections::BTreeMap;
+
+use rillbase_collections::{
+    CandidatePosition, CandidateRequest, IndexBuild, IndexTechnique, NativeIndex, PlanOrder,
+    ScanPlan,
+};
+use rillbase_documents::id::key;
+use rillbase_documents::operation::DocumentOperation;
+use rillbase_engine::vfs::SeededRandom;
+use rillbase_query::bson::{Document, Value, ValueRef};
+use rillbase_query::ejson::parse_document;
+use rillbase_query::filter::Filter;
+
+use crate::model::parse_sort;
+use crate::opened::{OpenedCollections, definition, index_by_time, write_of};
+
+const NEWEST_FIRST: &str = "[[\"$updated\",-1]]";
+const TECHNIQUES: [IndexTechnique; 2] = [IndexTechnique::Lazy, IndexTechnique::Eager];
+
+/// Documents of some shops with long ids, so that lists become large.
+struct Shops {
+    opened: OpenedCollections,
+    /// The shop of each document, and when it was changed.
+    documents: BTreeMap<u64, (u64, i64)>,
+    version: u64,
+}
+
+fn name(id: u64) -> Value {
+    Value::String(format!("{id:0>900}"))
+}
+
+impl Shops {
+    fn new(indexes: Vec<NativeIndex>) -> Self {
+        let opened = OpenedCollections::new();
+        opened
+            .collections
+            .define(1, definition(1, indexes))
+            .unwrap();
+        Self {
+            opened,
+            documents: BTreeMap::new(),
+            version: 1,
+        }
+    }
+
+    fn now(&self) -> i64 {
+        i64::try_from(self.opened.db.now()).unwrap()
+    }
+
+    /// Puts documents, or deletes those without a shop, in one write.
+    fn write(&mut self, documents: &[(u64, Option<u64>)]) {
+        let now = self.now();
+        let mut operations = Vec::new();
+        for (id, shop) in documents {
+            let Some(shop) = shop else {
+                self.documents.remove(id);
+                operations.push((1, DocumentOperation::delete(name(*id)).unwrap()));
+                continue;
+            };
+            self.documents.insert(*id, (*shop, now));
+            let text = format!("{{\"_id\":\"{id:0>900}\",\"shop\":{shop}}}");
+            let document = parse_document(text.as_bytes()).unwrap();
+            let put = DocumentOperation::replace(name(*id), document.as_ref(), true);
+            operations.push((1, put.unwrap()));
+        }
+        let write = write_of(&[1], self.version, operations, false);
+        self.opened.write(vec![write]).remove(0).unwrap().unwrap();
+    }
+
+    fn plan(&self, filter: &str, documents: usize) -> ScanPlan {
+        let filter = parse_document(filter.as_bytes()).unwrap();
+        let request = CandidateRequest {
+            filter: Filter::parse(filter.as_ref()).unwrap(),
+            sort: parse_sort(NEWEST_FIRST),
+            documents,
+            in_order: true,
+        };
+        let snapshot = self.opened.db.snapshot();
+        let place = (1, self.version);
+        self.opened
+            .collections
+            .plan(place, &request, &snapshot)
+            .unwrap()
+    }
+
+    /// The keys of the documents in a plan's order, in a new scan after each part of them.
+    fn keys(&self, plan: &ScanPlan, part: usize) -> Vec<Vec<u8>> {
+        let snapshot = self.opened.db.snapshot();
+        let plan = ScanPlan::decode(&plan.encode()).unwrap();
+        let (mut keys, mut after) = (Vec::new(), None::<CandidatePosition>);
+        loop {
+            let store = &self.opened.collections;
+            let scan = store.candidates(1, &plan, after.clone(), &snapshot);
+            let mut count = 0;
+            for candidate in scan.unwrap().take(part) {
+                let candidate = candidate.unwrap();
+                after = Some(candidate.position);
+                keys.push(candidate.key);
+                count += 1;
+            }
+            if count < part {
+                return keys;
+            }
+        }
+    }
+
+    fn expected(&self, shops: impl Fn(u64) -> bool) -> Vec<Vec<u8>> {
+        let matching = self.documents.iter().filter(|(_, (shop, _))| shops(*shop));
+        let mut order: Vec<(i64, Vec<u8>)> = matching
+            .map(|(id, (_, updated))| (-updated, key(name(*id).as_ref()).unwrap()))
+            .collect();
+        order.sort();
+        order.into_iter().map(|(_, key)| key).collect()
+    }
+
+    fn check(&self) {
+        for part in [7, usize::MAX] {
+            let plan = self.plan("{\"shop\":1}", 10);
+            assert_eq!(plan.order, PlanOrder::ByTime);
+            assert!(self.keys(&plan, part) == self.expected(|shop| shop == 1));
+            let plan = self.plan("{\"shop\":{\"$gte\":1}}", 10);
+            assert_eq!(plan.order, PlanOrder::ByTime);
+            assert!(self.keys(&plan, part) == self.expected(|shop| shop >= 1));
+        }
+    }
+}
+
+fn random_part(random: &mut SeededRandom, ids: u64) -> Vec<(u64, Option<u64>)> {
+    let mut part = BTreeMap::new();
+    for _ in 0..40 {
+        let shop = (!random.one_in(8)).then(|| random.below(4).min(2));
+        part.insert(random.below(ids), shop);
+    }
+    part.into_iter().collect()
+}
+
+#[test]
+fn the_newest_documents_come_first_also_once_lists_are_split() {
+    for technique in TECHNIQUES {
+        let index = index_by_time(1, "by shop", &[("shop", 1)], technique);
+        let mut shops = Shops::new(vec![index]);
+        let mut random = SeededRandom::new(7);
+        // Of 800 documents, more than 300 are in shop 2: 900 bytes each.
+        for round in 0..60 {
+            let part = random_part(&mut random, 800);
+            let deleted = part.iter().filter(|(_, shop)| shop.is_none());
+            let exist = deleted.filter(|(id, _)| shops.documents.contains_key(id));
+            let exist: Vec<u64> = exist.map(|(id, _)| *id).collect();
+            let part: Vec<_> = part
+                .into_iter()
+                .filter(|(id, shop)| shop.is_some() || exist.contains(id))
+                .collect();
+            shops.write(&part);
+            shops.opened.clock.advance(random.below(2));
+            if round % 12 == 11 {
+                shops.opened.db.flush().unwrap();
+                shops.check();
+            }
+        }
+        let of_two = shops.expected(|shop| shop == 2);
+        assert!(of_two.len() > 300, "{}", of_two.len());
+    }
+}
+
+#[test]
+fn a_built_index_has_the_times_of_the_documents() {
+    for technique in TECHNIQUES {
+        let mut shops = Shops::new(Vec::new());
+        for id in [3, 1, 2, 5, 4] {
+            shops.write(&[(id, Some(id % 2))]);
+            shops.opened.clock.advance(10);
+        }
+        let mut index = index_by_time(1, "by shop", &[("shop", 1)], technique);
+        index.is_ready = false;
+        shops.version = 2;
+        let define = |shops: &Shops, index: &NativeIndex| {
+            let definition = definition(shops.version, vec![index.clone()]);
+            shops.opened.collections.define(1, definition).unwrap();
+        };
+        define(&shops, &index);
+        shops.write(&[(1, Some(1)), (2, None)]);
+        let mut build = IndexBuild {
+            collection: 1,
+            write_version: 2,
+            index: 1,
+            after: None,
+            documents: 2,
+        };
+        loop {
+            let part = shops.opened.collections.build_index(&build).unwrap();
+            build.after = part.after;
+            if build.after.is_none() {
+                break;
+            }
+        }
+        index.is_ready = true;
+        shops.version = 3;
+        define(&shops, &index);
+        let plan = shops.plan("{\"shop\":{\"$in\":[0,1]}}", 0);
+        assert_eq!(plan.order, PlanOrder::ByTime);
+        assert_eq!(shops.keys(&plan, 2), shops.expected(|_| true));
+    }
+}
+
+#[test]
+fn a_document_with_several_values_is_returned_once() {
+    for technique in TECHNIQUES {
+        let opened = OpenedCollections::new();
+        let index = index_by_time(1, "by tag", &[("tags", 1)], technique);
+        let definition = definition(1, vec![index]);
+        opened.collections.define(1, definition).unwrap();
+        for text in ["{\"_id\":2,\"tags\":[1,2,3]}", "{\"_id\":1,\"tags\":[2,3]}"] {
+            let document = parse_document(text.as_bytes()).unwrap();
+            let insert = DocumentOperation::insert(document.as_ref(), ValueRef::Null).unwrap();
+            let write = write_of(&[1], 1, vec![(1, insert)], false);
+            opened.write(vec![write]).remove(0).unwrap().unwrap();
+        }
+        let filter = parse_document(b"{\"tags\":{\"$gt\":0}}").unwrap();
+        let request = CandidateRequest {
+            filter: Filter::parse(filter.as_ref()).unwrap(),
+            sort: parse_sort(NEWEST_FIRST),
+            documents: 0,
+            in_order: true,
+        };
+        let snapshot = opened.db.snapshot();
+        let plan = opened
+            .collections
+            .plan((1, 1), &request, &snapshot)
+            .unwrap();
+        assert_eq!(plan.order, PlanOrder::ByTime);
+        let scan = opened.collections.candidates(1, &plan, None, &snapshot);
+        let ids = scan.unwrap().map(|candidate| {
+            let body = candidate.unwrap().document.body;
+            Document::trusted(&body)
+                .get("_id")
+                .and_then(|id| id.as_exact_i64())
+        });
+        // Of the same time, in the order of ids.
+        assert_eq!(ids.collect::<Vec<_>>(), [Some(1), Some(2)]);
+    }
+}
