@@ -128,6 +128,7 @@ def test_hidden_documents_are_in_no_group(server: str) -> None:
         ({"group": {"by": "shop"}}, "invalid_group", "/group/by"),
         ({"group": {"measures": {"a": {"op": "mode"}}}}, "invalid_group", "/group/measures/a/op"),
         ({"group": GROUP, "sort": [["price", 1]]}, "invalid_sort", "/sort/0"),
+        ({"group": GROUP, "sort": [["count", 1], ["$updated", -1]]}, "invalid_sort", "/sort/1"),
         ({"group": GROUP, "projection": {"shop": 1}}, "invalid_group", "/projection"),
         ({"group": GROUP, "cursor": "abc"}, "invalid_group", "/cursor"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ import pytest
 from documents.backend import Backend
 from tests.caller import problem
 from tests.documents.collection import CollectionClient, make_collection
+from tests.waiting import wait_until
 
 INDEXES = [
     ("rank", [("rank", 1)], False),
@@ -117,6 +119,85 @@ def test_a_document_matched_by_one_value_is_sorted_by_another(server: str, way: 
         assert len(pages(collection, body)) == 102
 
 
+TIME_SORTS: list[Any] = [
+    [["$updated", -1]],
+    [["$updated", 1]],
+    [["$created", -1]],
+    {"$created": 1},
+    [["group", 1], ["$updated", -1]],
+    [["$created", 1], ["rank", -1]],
+    [["$updated", -1], ["_id", -1]],
+]
+
+
+@pytest.fixture(scope="module")
+def aged(server: str, backend: Backend) -> CollectionClient:
+    """Documents that were created in four batches, some of which were changed later."""
+    collection = make_collection(server, indexes=INDEXES)
+    for batch in range(4):
+        numbers = [batch * 10 + number for number in reversed(range(10))]
+        collection.insert_many(
+            [{"_id": f"d{n:02}", "group": n % 3, "rank": n % 2} for n in numbers]
+        )
+    for number in (5, 31, 17, 31):
+        path = f"{collection.path}/documents/d{number:02}"
+        assert collection.caller.patch(path, {"$set": {"rank": 7}}).status_code == 200
+    return collection
+
+
+def _sort_value(item: Any, name: str) -> Any:
+    times = {"$created": item["created_at"], "$updated": item["updated_at"]}
+    return times[name] if name in times else item["document"][name]
+
+
+def _sorted_by_times(items: list[Any], sort: Any) -> list[str]:
+    """Return the ids in the order of a sort, from the times that a query returns."""
+    pairs = list(sort.items()) if isinstance(sort, dict) else sort
+    ordered = sorted(items, key=lambda item: item["id"])
+    for name, direction in reversed(pairs):
+        ordered.sort(key=partial(_sort_value, name=name), reverse=direction == -1)
+    return [item["id"] for item in ordered]
+
+
+@pytest.mark.parametrize("sort", TIME_SORTS, ids=json.dumps)
+def test_documents_are_sorted_by_their_times_page_by_page(
+    aged: CollectionClient, sort: Any
+) -> None:
+    items = aged.ask({"limit": 100}).json()["items"]
+    assert len({item["created_at"] for item in items}) < len(items), "no ties"
+    expected = _sorted_by_times(items, sort)
+    assert aged.ids(sort=sort, limit=100) == expected
+    assert [document["_id"] for document in pages(aged, {"sort": sort, "limit": 7})] == expected
+    assert aged.ids(sort=sort, offset=3, limit=5) == expected[3:8]
+
+
+def test_a_filter_with_an_index_narrows_a_sort_by_time(aged: CollectionClient) -> None:
+    items = aged.ask({"filter": {"group": 2}, "limit": 100}).json()["items"]
+    expected = _sorted_by_times(items, [["$updated", -1]])
+    assert aged.ids({"group": 2}, sort=[["$updated", -1]], limit=4) == expected[:4]
+
+
+def test_a_change_makes_a_document_the_last_changed_one(server: str) -> None:
+    things = make_collection(server)
+    things.insert_many([{"_id": name} for name in "abc"])
+    (newest,) = things.ask({"sort": [["$updated", -1]], "limit": 1}).json()["items"]
+    path = f"{things.path}/documents/c"
+
+    def changes_later() -> bool:
+        changed = things.caller.patch(path, {"$inc": {"n": 1}}).json()
+        return bool(changed["updated_at"] > newest["updated_at"])
+
+    wait_until(changes_later, what="a later millisecond")
+    assert things.ids(sort=[["$updated", -1]]) == ["c", "a", "b"]
+    assert things.ids(sort=[["$created", -1]]) == ["a", "b", "c"]
+
+
+def test_a_cursor_of_a_sort_by_time_belongs_to_that_sort(aged: CollectionClient) -> None:
+    cursor = aged.ask({"sort": [["$updated", -1]], "limit": 2}).json()["next_cursor"]
+    other = {"sort": [["$updated", 1]], "limit": 2, "cursor": cursor}
+    problem(aged.ask(other), 400, "invalid_cursor")
+
+
 def test_without_a_sort_documents_are_ordered_by_id(things: CollectionClient) -> None:
     assert things.ids(limit=5) == [0, 1, 2, 3, 4]
 
@@ -161,6 +242,9 @@ def test_counts_agree_with_query_results(things: CollectionClient, asked: Any) -
         ({"filter": {"a": {"$regex": "(?=x)"}}}, "invalid_regex", "/filter/a/$regex"),
         ({"filter": []}, "invalid_filter", "/filter"),
         ({"sort": [["a", 2]]}, "invalid_sort", "/sort/0"),
+        ({"sort": [["a", 1], ["$changed", 1]]}, "invalid_sort", "/sort/1"),
+        ({"sort": [["$updated", 2]]}, "invalid_sort", "/sort/0"),
+        ({"sort": [["$updated", 1], ["$updated", -1]]}, "invalid_sort", "/sort/1"),
         ({"projection": {"a": 1, "b": 0}}, "invalid_projection", "/projection"),
         ({"limit": 0}, "invalid_body", "/limit"),
         ({"limit": 10_001}, "invalid_body", "/limit"),

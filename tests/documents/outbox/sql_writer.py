@@ -68,6 +68,14 @@ class OpenTransaction:
         self.xid = int(row[0])
         return version
 
+    def set_updated_at(self, time_us: int) -> None:
+        """Change the times at which the collection's documents were written."""
+        self._connection.execute(
+            "UPDATE documents_document SET updated_at = "
+            "to_timestamp(0) + %s * interval '1 microsecond' WHERE collection_id = %s",
+            (time_us, self._collection),
+        )
+
 
 def key_bytes(key: int) -> bytes:
     return b"key %d" % key

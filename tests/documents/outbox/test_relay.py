@@ -73,6 +73,17 @@ async def test_the_relay_publishes_what_writers_did_not(
         assert (image.tenant_id, image.rules_version) == (writer.tenant, 1)
 
 
+async def test_a_version_has_the_time_that_reads_return(
+    relay: RelayLoop, streams: Streams, writer: SqlWriter
+) -> None:
+    with writer.transaction() as open_one:
+        open_one.write(1, b"one")
+        open_one.set_updated_at(1_700_000_000_123_987)
+    await until(lambda: len(images(streams, writer)) == 1, "the after-image")
+    (image,) = images(streams, writer)
+    assert image.written_us // 1000 == 1_700_000_000_123
+
+
 async def test_a_delete_contains_the_id_and_a_superseded_version_has_no_body(
     relay: RelayLoop, streams: Streams, writer: SqlWriter
 ) -> None:

@@ -21,6 +21,9 @@ QUERIES: list[dict[str, Any]] = [
     {"sort": [["n", 1]], "limit": 4},
     {"sort": [["n", -1], ["text", 1]], "offset": 2, "limit": 3},
     {"filter": {"n": {"$ne": 4}}, "sort": [["text", 1]], "offset": 1, "limit": 6},
+    {"sort": [["$updated", -1]], "limit": 4},
+    {"filter": {"n": {"$gte": 2}}, "sort": [["$updated", 1]], "offset": 1, "limit": 5},
+    {"sort": [["text", 1], ["$created", -1]]},
     # Arrays side by side.
     {"sort": [["tags", 1], ["ranks", -1]], "limit": 5},
     {"filter": {"n": {"$gte": 1}}, "sort": [["ranks", -1], ["others.id", 1], ["tags", 1]]},
@@ -54,6 +57,7 @@ QUERIES += [
 LOOKUPS: list[dict[str, Any]] = [
     {},
     {"sort": [["n", 1]], "offset": 1, "limit": 4},
+    {"sort": [["$updated", -1]], "limit": 5},
     {"filter": {"text": {"$regex": "^a"}}},
 ]
 WRITERS, WRITES = 3, 60

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.documents.collection import CollectionClient
 from tests.realtime.client import Client
 from tests.realtime.live.answer import subscribe
+from tests.waiting import wait_until
 
 
 def test_the_answer_arrives_and_then_every_change_of_it(
@@ -43,6 +44,44 @@ def test_a_window_stays_a_window(client: Client, todos: CollectionClient) -> Non
     assert "changeIndex" in [event["match"] for event in answer.events]
     todos.caller.delete(f"{todos.path}/documents/x")
     answer.until_shows([{"_id": "d0", "n": 0.7}, {"_id": "d1", "n": 1}, {"_id": "d2", "n": 2}])
+
+
+def test_a_change_moves_a_document_to_the_front_of_those_changed_last(
+    client: Client, todos: CollectionClient
+) -> None:
+    last_changed = [["$updated", -1]]
+    todos.insert_many([{"_id": f"d{n}", "n": n} for n in range(5)])
+    before = todos.ids(sort=last_changed)
+    answer = subscribe(client, "s", collection=todos.name, sort=last_changed, limit=3)
+    assert [document["_id"] for document in answer.documents] == before[:3]
+    _change_last(todos, before[4])
+    answer.until_shows(todos.query(sort=last_changed, limit=3))
+    assert [document["_id"] for document in answer.documents] == [before[4], *before[:2]]
+    _change_last(todos, before[1])
+    answer.until_shows(todos.query(sort=last_changed, limit=3))
+    assert [document["_id"] for document in answer.documents] == [before[1], before[4], before[0]]
+    removed = [event["key"] for event in answer.events if event["match"] == "remove"]
+    assert before[2] in removed
+
+
+def _change_last(todos: CollectionClient, name: str) -> None:
+    """Change a document in a later millisecond than all others."""
+    latest = max(item["updated_at"] for item in todos.ask({}).json()["items"])
+
+    def is_later() -> bool:
+        changed = todos.caller.patch(f"{todos.path}/documents/{name}", {"$inc": {"n": 10}})
+        return bool(changed.json()["updated_at"] > latest)
+
+    wait_until(is_later, what="a later millisecond")
+
+
+def test_a_sort_by_time_of_groups_is_rejected(client: Client, todos: CollectionClient) -> None:
+    group = {"by": ["n"], "measures": {"count": {"op": "count"}}}
+    client.send(
+        type="subscribe", id="s", collection=todos.name, group=group, sort=[["$updated", -1]]
+    )
+    refusal = client.wait_for(lambda f: f["type"] == "error")
+    assert refusal["error"]["code"] == "invalid_sort"
 
 
 def test_a_write_over_the_connection_is_delivered_as_an_event(

@@ -204,6 +204,33 @@ def test_sorts_by_fields_order_documents(typed: GraphqlCaller, todos: Collection
     assert _titles(typed, "sort: [{by: place_city}]") == ["c", "b", "a"]
 
 
+def test_sorts_by_times_order_documents(typed: GraphqlCaller, todos: CollectionClient) -> None:
+    for title in "cab":
+        todos.insert({"title": title, "rank": 1})
+    for field, name in (("createdAt", "$created"), ("updatedAt", "$updated")):
+        for word, direction in (("ASC", 1), ("DESC", -1)):
+            expected = [document["title"] for document in todos.query(sort=[[name, direction]])]
+            assert _titles(typed, f"sort: [{{by: {field}, direction: {word}}}]") == expected
+    by_both = "sort: [{by: rank}, {by: updatedAt, direction: DESC}]"
+    expected = [document["title"] for document in todos.query(sort=[["$updated", -1]])]
+    assert _titles(typed, by_both) == expected
+
+
+def test_a_sort_field_for_a_time_is_renamed_if_documents_have_a_field_of_its_name(
+    server: str,
+) -> None:
+    schema = {"type": "object", "properties": {"createdAt": {"bsonType": "int"}}}
+    notes = make_collection(server, name="notes", schema=schema)
+    for number in (2, 3, 1):
+        notes.insert({"createdAt": number})
+    caller = GraphqlCaller(notes.caller)
+    for field, sort in (("createdAt", "createdAt"), ("createdAt_", "$created")):
+        text = f"{{ notes(sort: [{{by: {field}}}]) {{ nodes {{ document {{ createdAt }} }} }} }}"
+        documents = [node["document"] for node in caller.ask(text)["notes"]["nodes"]]
+        expected = [document["createdAt"] for document in notes.query(sort=[[sort, 1]])]
+        assert [document["createdAt"] for document in documents] == expected
+
+
 def test_filters_can_also_use_the_query_language(
     typed: GraphqlCaller, todos: CollectionClient
 ) -> None:
