@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Db, DbOptions, Durability, ElementTimes, Keyspace, KeyspaceOptions, ListFilter, Scan,
+    Db, DbOptions, Durability, ElementTimes, KeyHead, Keyspace, KeyspaceOptions, ListFilter, Scan,
     WriteBatch,
 };
 
-fn open(vfs: &Arc<MemoryVfs>, tail_bytes: usize) -> (Db, Keyspace) {
+fn open(vfs: &Arc<MemoryVfs>, head: KeyHead) -> (Db, Keyspace) {
     let space = KeyspaceOptions {
         extractor: Some(Arc::new(ElementTimes)),
-        tail_bytes,
+        head,
         block_bytes: 200,
         table_bytes: 3000,
         compact_at_runs: 100,
@@ -84,7 +84,7 @@ fn every_entry_of_a_head_is_found_whatever_filters_knew_when_it_was_written() {
     let mut written: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     // Tables are written with filters over whole keys, over heads, and over other heads.
     for (round, tail_bytes) in [(0_u32, 0), (1, 8), (2, 8), (3, 5), (4, 8)] {
-        let (db, space) = open(&vfs, tail_bytes);
+        let (db, space) = open(&vfs, KeyHead::FixedTail(tail_bytes));
         for number in 0..400 {
             let head = name(number * 7 % (200 + round));
             let value = format!("{round} {number}").into_bytes();
@@ -136,7 +136,7 @@ fn blocks_read(db: &Db, read: impl FnOnce()) -> u64 {
 #[test]
 fn a_scan_of_a_head_reads_no_block_of_runs_that_do_not_have_it() {
     let read_with = |tail_bytes| {
-        let (db, space) = open(&Arc::new(MemoryVfs::new()), tail_bytes);
+        let (db, space) = open(&Arc::new(MemoryVfs::new()), KeyHead::FixedTail(tail_bytes));
         for run in 0..20_u32 {
             for number in 0..50 {
                 put(
@@ -161,7 +161,7 @@ fn a_scan_of_a_head_reads_no_block_of_runs_that_do_not_have_it() {
 #[test]
 fn a_list_is_read_from_the_runs_that_have_it() {
     let read_with = |tail_bytes| {
-        let (db, space) = open(&Arc::new(MemoryVfs::new()), tail_bytes);
+        let (db, space) = open(&Arc::new(MemoryVfs::new()), KeyHead::FixedTail(tail_bytes));
         for run in 0..20_u64 {
             for list in [run, 100 + run, 200] {
                 let mut batch = WriteBatch::new();

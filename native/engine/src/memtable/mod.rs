@@ -35,7 +35,8 @@ pub(crate) struct Memtable {
     list: SkipList,
     /// Replaces the list.
     rows: Option<MergedRows>,
-    /// Of whole keys. If filters use the heads of keys, lookups are scans, which do not use it.
+    /// Of whole keys, also if the filters of tables contain heads by a function, for which some keys
+    /// are looked up whole. With fixed tails lookups are scans, which do not use it.
     filter: Option<KeyFilter>,
     range_deletes: RwLock<Option<Arc<RangeDeletes>>>,
     bytes: AtomicUsize,
@@ -54,7 +55,8 @@ impl Memtable {
         Self {
             list: SkipList::new(),
             rows: options.accumulates.then(MergedRows::default),
-            filter: (options.tail_bytes == 0).then(|| KeyFilter::new(options.memtable_bytes)),
+            filter: (options.head.tail_bytes() == 0)
+                .then(|| KeyFilter::new(options.memtable_bytes)),
             range_deletes: RwLock::default(),
             bytes: AtomicUsize::new(0),
             first_record: AtomicU64::new(u64::MAX),

@@ -18,6 +18,7 @@ use crate::cache::{BlockCache, BlockId};
 use crate::coding::to_usize;
 use crate::error::{Error, Result};
 use crate::extract::ZoneMap;
+use crate::head::RecordedHead;
 use crate::key::{EntryKind, Sequence, Tag, compare, position_by_number, prefix_number};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::vfs::RandomRead;
@@ -65,6 +66,8 @@ pub(crate) struct TableReader {
     /// The numbers of the partitions' keys.
     numbers: Vec<u64>,
     pub(super) properties: TableProperties,
+    /// What the filters contain.
+    pub(super) head: RecordedHead,
     range_deletes: Option<Arc<RangeDeletes>>,
     plain_range_deletes: Vec<RangeDelete>,
     /// Whether entries may have the shape of the previous one.
@@ -87,10 +90,12 @@ impl TableReader {
         let footer = Footer::decode(&bytes)
             .map_err(|detail| Error::corruption(file.path(), start, detail))?;
         let bytes = read_frame(file.as_ref(), footer.properties)?;
-        let properties = TableProperties::decode(&bytes)
+        let mut properties = TableProperties::decode(&bytes)
             .map_err(|_| damaged(file.as_ref(), footer.properties, "properties"))?;
         let has_zones = footer.version >= PARTITION_ZONES_VERSION && properties.zone.is_some();
-        let partitions = read_top(file.as_ref(), footer.top, has_zones)?;
+        let mut partitions = read_top(file.as_ref(), footer.top, has_zones)?;
+        set_filters(&mut partitions, &std::mem::take(&mut properties.filters))
+            .ok_or_else(|| damaged(file.as_ref(), footer.properties, "properties"))?;
         let plain_range_deletes = read_range_deletes(file.as_ref(), footer.range_deletes)?;
         let range_deletes = (!plain_range_deletes.is_empty())
             .then(|| Arc::new(RangeDeletes::new(&plain_range_deletes)));
@@ -103,6 +108,10 @@ impl TableReader {
             number,
             cache: Arc::clone(cache),
             partitions,
+            head: RecordedHead::new(
+                to_usize(properties.tail_bytes),
+                properties.head_function.as_deref(),
+            ),
             properties,
             range_deletes,
             plain_range_deletes,
@@ -363,6 +372,20 @@ fn read_top(file: &dyn RandomRead, handle: Handle, has_zones: bool) -> Result<Ve
         Some(())
     })?;
     Ok(partitions)
+}
+
+/// Adds the filters that the properties locate, one for each partition.
+fn set_filters(partitions: &mut [Partition], filters: &[Handle]) -> Option<()> {
+    if filters.is_empty() {
+        return Some(());
+    }
+    if filters.len() != partitions.len() {
+        return None;
+    }
+    for (partition, filter) in partitions.iter_mut().zip(filters) {
+        partition.filter = *filter;
+    }
+    Some(())
 }
 
 fn read_range_deletes(file: &dyn RandomRead, handle: Handle) -> Result<Vec<RangeDelete>> {
