@@ -350,3 +350,43 @@ impl Memtable {
         versions.filter(move |entry| entry.tag.sequence() <= cut)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::{HeadFunction, KeyHead};
+
+    /// The head of every key is its first byte.
+    #[derive(Debug)]
+    struct FirstByte;
+
+    impl HeadFunction for FirstByte {
+        fn name(&self) -> &'static str {
+            "first-byte"
+        }
+
+        fn head_len(&self, _: &[u8]) -> usize {
+            1
+        }
+    }
+
+    #[test]
+    fn a_filter_of_whole_keys_is_omitted_only_with_fixed_tails() {
+        let has_filter = |head| {
+            let options = KeyspaceOptions {
+                head,
+                ..KeyspaceOptions::default()
+            };
+            let memtable = Memtable::of(&options);
+            memtable.insert(b"key", b"value", Tag::new(1, EntryKind::Put));
+            let count = |key| memtable.versions(key, hash(key), Tag::NEWEST).count();
+            assert_eq!([count(b"key"), count(b"k")], [1, 0]);
+            let filter = memtable.filter.as_ref();
+            filter.is_some_and(|filter| !filter.may_contain(hash(b"k")))
+        };
+        assert!(has_filter(KeyHead::Whole));
+        assert!(has_filter(KeyHead::FixedTail(0)));
+        assert!(has_filter(KeyHead::Function(Arc::new(FirstByte))));
+        assert!(!has_filter(KeyHead::FixedTail(1)));
+    }
+}
