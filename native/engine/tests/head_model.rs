@@ -65,8 +65,8 @@ impl HeadModel {
             merge: Some(Arc::new(Concatenation)),
             extractor: Some(Arc::new(ElementTimes)),
             head: head.clone(),
-            block_bytes: 40,
-            // Runs of several tables, or tables of several partitions.
+            // Tables of several partitions, which have 64 blocks, or runs of several tables.
+            block_bytes: [1, 40][self.random.up_to(1)],
             table_bytes: [1500, 100_000][self.random.up_to(1)],
             compact_at_runs: 4,
             ..KeyspaceOptions::default()

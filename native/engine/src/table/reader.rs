@@ -406,3 +406,85 @@ fn read_range_deletes(file: &dyn RandomRead, handle: Handle) -> Result<Vec<Range
     })?;
     Ok(deletes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::{HashedKey, HeadFunction, KeyHead};
+    use crate::options::{KeyspaceOptions, TableVersion};
+    use crate::table::builder::{TableBuilder, TableSettings};
+    use crate::table::lookup::Visit;
+    use crate::vfs::{MemoryVfs, Vfs as _};
+
+    /// The head of every key is its first byte.
+    #[derive(Debug)]
+    struct FirstLetter;
+
+    impl HeadFunction for FirstLetter {
+        fn name(&self) -> &'static str {
+            "first-letter"
+        }
+
+        fn head_len(&self, _: &[u8]) -> usize {
+            1
+        }
+    }
+
+    /// An open table of 300 blocks with one entry each, and what top says about its partitions.
+    fn table_with(head: &KeyHead) -> Result<(Arc<TableReader>, Vec<Partition>)> {
+        let options = KeyspaceOptions {
+            head: head.clone(),
+            block_bytes: 1,
+            ..KeyspaceOptions::default()
+        };
+        let (vfs, path) = (MemoryVfs::new(), Path::new("/000001.table"));
+        let settings = TableSettings::new(&options, 0, 0, 0, TableVersion::Three);
+        let mut builder = TableBuilder::new(vfs.create(path)?, settings);
+        for number in 0..300 {
+            let key = format!("a{number:03}").into_bytes();
+            builder.add(&key, Tag::new(1, EntryKind::Put), b"value")?;
+        }
+        builder.finish()?;
+        let file = vfs.open_read(path)?;
+        let mut footer = vec![0; FOOTER_BYTES];
+        file.read_exact_at(file.len()? - FOOTER_BYTES as u64, &mut footer)?;
+        let footer = Footer::decode(&footer).unwrap();
+        let top = read_top(file.as_ref(), footer.top, false)?;
+        let cache = Arc::new(BlockCache::new(0, 0));
+        Ok((TableReader::open(file, 1, &cache)?, top))
+    }
+
+    #[test]
+    fn top_locates_no_filter_of_heads_that_a_function_determines() {
+        let function = KeyHead::Function(Arc::new(FirstLetter));
+        for (head, in_top) in [(function, 0), (KeyHead::FixedTail(3), 5)] {
+            let (table, top) = table_with(&head).unwrap();
+            let filters = |partitions: &[Partition]| {
+                let lengths = partitions.iter().map(|partition| partition.filter.length);
+                lengths.filter(|&length| length > 0).count()
+            };
+            assert_eq!((filters(&top), filters(&table.partitions)), (in_top, 5));
+            for (of, may_be) in [(b"a", true), (b"b", false)] {
+                assert_eq!(table.may_have_head(of, &head).unwrap(), may_be);
+            }
+            let mut entries = 0;
+            let key = HashedKey::new(b"a200", &head);
+            let visit = &mut |_, _| {
+                entries += 1;
+                Visit::Enough
+            };
+            table.get(&key, Tag::NEWEST, visit).unwrap();
+            assert_eq!(entries, 1);
+        }
+    }
+
+    #[test]
+    fn each_partition_has_one_filter_of_those_that_properties_locate() {
+        let function = KeyHead::Function(Arc::new(FirstLetter));
+        let (table, mut top) = table_with(&function).unwrap();
+        let filters = table.partitions.iter().map(|partition| partition.filter);
+        let filters: Vec<Handle> = filters.collect();
+        assert_eq!(set_filters(&mut top, &filters[1..]), None);
+        assert_eq!(set_filters(&mut top, &filters), Some(()));
+    }
+}
