@@ -79,13 +79,6 @@ pub(crate) fn compare(left: (&[u8], Tag), right: (&[u8], Tag)) -> Ordering {
     left.0.cmp(right.0).then_with(|| right.1.cmp(&left.1))
 }
 
-/// The part of a key that filters use: all but its tail, if it is that long.
-#[inline]
-pub(crate) fn head_of(key: &[u8], tail_bytes: usize) -> &[u8] {
-    let head = key.len().checked_sub(tail_bytes);
-    head.and_then(|length| key.get(..length)).unwrap_or(key)
-}
-
 /// The hash of a key, for filters and for the hash index of blocks.
 #[inline]
 pub(crate) fn hash(key: &[u8]) -> u64 {

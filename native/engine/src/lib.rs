@@ -34,6 +34,7 @@ mod db;
 mod dump;
 pub mod error;
 mod extract;
+mod head;
 mod horizon;
 mod iterate;
 mod key;
@@ -62,6 +63,7 @@ pub use db::{
 pub use dump::dump;
 pub use error::{Error, Result};
 pub use extract::{Extractor, Rectangle, ZoneMap};
+pub use head::{HeadFunction, KeyHead};
 pub use key::{EntryKind, Millis, Sequence, prefix_end};
 pub use lifetime::Lifetime;
 pub use list::{ElementTimes, ListCost, ListElement, ListFilter, ListScan};

@@ -33,8 +33,8 @@ const VALID_UNTIL: u8 = 0;
 /// The size of an element's times before its payload.
 const TIMES_BYTES: usize = 16;
 
-/// The size of the sequence at the end of an element's key. In a keyspace with these `tail_bytes`
-/// filters know lists, which avoids reading tables without entries of a list.
+/// The size of the sequence at the end of an element's key. In a keyspace with this
+/// [`KeyHead::FixedTail`] filters contain lists, which avoids reading tables without entries of a list.
 const NAME_BYTES: usize = 8;
 
 /// Extracts the times of elements; the extractor of keyspaces with lists.
@@ -241,7 +241,7 @@ impl Db {
         let end = prefix_end(&prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let bounds = (Bound::Included(prefix.as_slice()), upper);
-        let heads = keyspace.options().tail_bytes == NAME_BYTES;
+        let heads = keyspace.options().head.tail_bytes() == NAME_BYTES;
         let passing = Passing {
             zones: Some(&zones),
             head: heads.then_some(prefix.as_slice()),

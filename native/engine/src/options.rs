@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::clock::{Clock, SystemClock};
 use crate::compaction::layout::TableLayout;
 use crate::extract::Extractor;
+use crate::head::KeyHead;
 use crate::key::Millis;
 use crate::lifetime::Lifetime;
 use crate::merge::Merge;
@@ -96,10 +97,9 @@ pub struct KeyspaceOptions {
     pub restart_interval: usize,
     /// Filter bits per key; 0 for no filters.
     pub filter_bits: usize,
-    /// The number of trailing bytes of a key that filters ignore, if keys end with the time or the
-    /// sequence of their write. Filters then know the heads of keys, so that
-    /// [`crate::Db::scan_head`] skips tables without them.
-    pub tail_bytes: usize,
+    /// The part of a key that filters contain. If it is less than the key,
+    /// [`crate::Db::scan_head`] skips tables without the head of the requested keys.
+    pub head: KeyHead,
     /// The target size of tables.
     pub table_bytes: u64,
     /// The target size of the first level below the flushed runs.
@@ -128,7 +128,7 @@ impl Default for KeyspaceOptions {
             block_bytes: 4 << 10,
             restart_interval: 16,
             filter_bits: 10,
-            tail_bytes: 0,
+            head: KeyHead::Whole,
             table_bytes: 64 << 20,
             base_bytes: 256 << 20,
             compression: vec![Compression::Lz4, Compression::Lz4, Compression::Zstd(3)],

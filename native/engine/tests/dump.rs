@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
-use rillbase_engine::{Db, DbOptions, Durability, KeyspaceOptions, WriteBatch, dump};
+use rillbase_engine::{Db, DbOptions, Durability, KeyHead, KeyspaceOptions, WriteBatch, dump};
+
+use crate::head_support::FirstHalf;
 
 fn dumped(vfs: &MemoryVfs, dir: &str, kind: &str) -> String {
     let mut text = String::new();
@@ -24,7 +26,11 @@ fn tables_manifests_and_logs_are_shown_entry_by_entry() {
         vfs: Arc::new(vfs.clone()),
         ..DbOptions::default()
     };
-    let options = options.keyspace("notes", KeyspaceOptions::default());
+    let notes = KeyspaceOptions {
+        head: KeyHead::Function(Arc::new(FirstHalf)),
+        ..KeyspaceOptions::default()
+    };
+    let options = options.keyspace("notes", notes);
     let db = Db::open("/db", options).unwrap();
     let notes = db.keyspace("notes").unwrap();
     let mut batch = WriteBatch::new();
@@ -48,6 +54,7 @@ fn tables_manifests_and_logs_are_shown_entry_by_entry() {
     db.flush().unwrap();
     let tables = dumped(&vfs, "/db", ".table");
     for shown in [
+        r#"head_function: Some("first-half")"#,
         r#"1 Put "tab\tkey" = "value""#,
         r#"3 Delete "gone""#,
         r#"4 RangeDelete "a" .. "b""#,

@@ -1,18 +1,20 @@
 //! Filters over the heads of keys save reads and hide nothing.
 
-use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Db, DbOptions, Durability, ElementTimes, Keyspace, KeyspaceOptions, ListFilter, Scan,
-    WriteBatch,
+    Db, DbOptions, Durability, ElementTimes, KeyHead, Keyspace, KeyspaceOptions, ListFilter, Scan,
+    WriteBatch, prefix_end,
 };
 
-fn open(vfs: &Arc<MemoryVfs>, tail_bytes: usize) -> (Db, Keyspace) {
+use crate::head_support::{FirstHalf, PrefixLength, forward};
+
+fn open(vfs: &Arc<MemoryVfs>, head: KeyHead) -> (Db, Keyspace) {
     let space = KeyspaceOptions {
         extractor: Some(Arc::new(ElementTimes)),
-        tail_bytes,
+        head,
         block_bytes: 200,
         table_bytes: 3000,
         compact_at_runs: 100,
@@ -45,7 +47,7 @@ fn put(db: &Db, space: &Keyspace, head: &[u8], value: &[u8]) {
 fn values(db: &Db, space: &Keyspace, head: &[u8]) -> Vec<Vec<u8>> {
     let mut upper = head.to_vec();
     upper.extend_from_slice(&[u8::MAX; 9]);
-    let lower = std::ops::Bound::Included(head);
+    let lower = Included(head);
     let mut scan = db
         .scan_head(space, head, lower, Excluded(&upper), None)
         .unwrap();
@@ -84,7 +86,7 @@ fn every_entry_of_a_head_is_found_whatever_filters_knew_when_it_was_written() {
     let mut written: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     // Tables are written with filters over whole keys, over heads, and over other heads.
     for (round, tail_bytes) in [(0_u32, 0), (1, 8), (2, 8), (3, 5), (4, 8)] {
-        let (db, space) = open(&vfs, tail_bytes);
+        let (db, space) = open(&vfs, KeyHead::FixedTail(tail_bytes));
         for number in 0..400 {
             let head = name(number * 7 % (200 + round));
             let value = format!("{round} {number}").into_bytes();
@@ -136,7 +138,7 @@ fn blocks_read(db: &Db, read: impl FnOnce()) -> u64 {
 #[test]
 fn a_scan_of_a_head_reads_no_block_of_runs_that_do_not_have_it() {
     let read_with = |tail_bytes| {
-        let (db, space) = open(&Arc::new(MemoryVfs::new()), tail_bytes);
+        let (db, space) = open(&Arc::new(MemoryVfs::new()), KeyHead::FixedTail(tail_bytes));
         for run in 0..20_u32 {
             for number in 0..50 {
                 put(
@@ -161,7 +163,7 @@ fn a_scan_of_a_head_reads_no_block_of_runs_that_do_not_have_it() {
 #[test]
 fn a_list_is_read_from_the_runs_that_have_it() {
     let read_with = |tail_bytes| {
-        let (db, space) = open(&Arc::new(MemoryVfs::new()), tail_bytes);
+        let (db, space) = open(&Arc::new(MemoryVfs::new()), KeyHead::FixedTail(tail_bytes));
         for run in 0..20_u64 {
             for list in [run, 100 + run, 200] {
                 let mut batch = WriteBatch::new();
@@ -187,4 +189,105 @@ fn a_list_is_read_from_the_runs_that_have_it() {
         })
     };
     assert!(read_with(8) * 4 < read_with(0));
+}
+
+/// A key with a head and a tail of any length, or a key that is looked up whole.
+fn key(head: &str, tail: &str) -> Vec<u8> {
+    let length = u8::try_from(head.len() + 1).unwrap();
+    let length = if tail.is_empty() { 0 } else { length };
+    [&[length], head.as_bytes(), tail.as_bytes()].concat()
+}
+
+fn by_length() -> KeyHead {
+    KeyHead::Function(Arc::new(PrefixLength))
+}
+
+/// Twenty runs with heads of different lengths, all of which cover the whole range of keys.
+fn fill_runs(db: &Db, space: &Keyspace) {
+    for run in 0..20_u32 {
+        let mut batch = WriteBatch::new();
+        for number in 0..50_usize {
+            let name = format!("{number:02} {run:02}{}", "x".repeat(number % 7));
+            batch.put(space, &key(&name, &"tail".repeat(1 + number % 3)), b"x");
+            batch.put(space, &key(&name, ""), b"x");
+        }
+        batch.put(space, &[0], b"x");
+        batch.put(space, &[99], b"x");
+        db.write(batch, Durability::Buffered).unwrap();
+        db.flush().unwrap();
+    }
+}
+
+fn count_of(db: &Db, space: &Keyspace, key: &[u8]) -> usize {
+    let head = &space.options().head;
+    let of = by_length().of(key).to_vec();
+    let end = prefix_end(&of);
+    let upper = end.as_deref().map_or(Unbounded, Excluded);
+    let mut scan = db
+        .scan_head(space, &of, Included(&of), upper, None)
+        .unwrap();
+    scan.first().unwrap();
+    let heads = [head.of(key)];
+    forward(&mut scan, head, &heads, None).len()
+}
+
+#[test]
+fn runs_without_a_head_are_not_read_whatever_the_length_of_its_tail() {
+    let read_with = |head| {
+        let (db, space) = open(&Arc::new(MemoryVfs::new()), head);
+        fill_runs(&db, &space);
+        blocks_read(&db, || {
+            assert_eq!(count_of(&db, &space, &key("13 07xxxxxx", "tailtail")), 1);
+        })
+    };
+    assert!(read_with(by_length()) * 4 < read_with(KeyHead::Whole));
+}
+
+#[test]
+fn runs_without_a_key_are_not_read_if_its_head_is_the_whole_key() {
+    let read_with = |head| {
+        let vfs = Arc::new(MemoryVfs::new());
+        let (db, space) = open(&vfs, by_length());
+        fill_runs(&db, &space);
+        db.close().unwrap();
+        let (db, space) = open(&vfs, head);
+        blocks_read(&db, || {
+            assert!(db.get(&space, &key("13 07xxxxxx", "")).unwrap().is_some());
+        })
+    };
+    // Filters by another function exclude nothing.
+    let with_other = read_with(KeyHead::Function(Arc::new(FirstHalf)));
+    assert!(read_with(by_length()) * 4 < with_other);
+    assert_eq!(read_with(KeyHead::Whole), with_other);
+}
+
+#[test]
+fn a_range_delete_applies_to_heads_that_the_filter_of_its_table_excludes() {
+    for head in [KeyHead::Whole, KeyHead::FixedTail(4), by_length()] {
+        let (db, space) = open(&Arc::new(MemoryVfs::new()), head);
+        let (deleted, kept) = (key("some", "tail"), key("soon", "tail"));
+        for key in [&deleted, &kept] {
+            let mut batch = WriteBatch::new();
+            batch.put(&space, key, b"x");
+            db.write(batch, Durability::Buffered).unwrap();
+        }
+        db.flush().unwrap();
+        let snapshot = db.snapshot();
+        let mut batch = WriteBatch::new();
+        batch.put(&space, &key("other", "tail"), b"x");
+        batch.delete_range(&space, &key("some", " "), &key("some", "x"));
+        db.write(batch, Durability::Buffered).unwrap();
+        db.flush().unwrap();
+        let count = |key: &[u8]| {
+            let head = &space.options().head;
+            let mut scan = db.scan(&space, Unbounded, Unbounded, None).unwrap();
+            scan.seek_heads(key, &[head.of(key)]).unwrap();
+            let by_seek = forward(&mut scan, head, &[head.of(key)], None).len();
+            assert_eq!(count_of(&db, &space, key), by_seek);
+            assert_eq!(db.get(&space, key).unwrap().is_some(), by_seek == 1);
+            by_seek
+        };
+        assert_eq!([count(&deleted), count(&kept)], [0, 1]);
+        assert!(db.get_at(&space, &deleted, &snapshot).unwrap().is_some());
+    }
 }

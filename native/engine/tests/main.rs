@@ -22,6 +22,8 @@ mod format_pages;
 mod full_disk;
 mod group_support;
 mod groups;
+mod head_model;
+mod head_support;
 mod heads;
 mod keyspaces;
 mod kill;

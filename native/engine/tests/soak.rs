@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rillbase_engine::vfs::SeededRandom;
 use rillbase_engine::{
-    Db, DbOptions, Durability, Keyspace, KeyspaceOptions, ListFilter, Merge, WriteBatch,
+    Db, DbOptions, Durability, KeyHead, Keyspace, KeyspaceOptions, ListFilter, Merge, WriteBatch,
 };
 use rillbase_engine::{DbSnapshot, ElementTimes};
 
@@ -73,7 +73,7 @@ fn open(dir: &std::path::Path) -> Load {
     };
     let lists = KeyspaceOptions {
         extractor: Some(Arc::new(ElementTimes)),
-        tail_bytes: 8,
+        head: KeyHead::FixedTail(8),
         ..plain.clone()
     };
     let options = DbOptions {

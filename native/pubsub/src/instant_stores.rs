@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rillbase_engine::{Db, Expiry, KeyspaceOptions, Millis, Sequence};
+use rillbase_engine::{Db, Expiry, KeyHead, KeyspaceOptions, Millis, Sequence};
 
 use crate::error::Result;
 use crate::instant::Instant;
@@ -19,7 +19,7 @@ use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec, TopicSt
 pub fn keyspace_options() -> KeyspaceOptions {
     KeyspaceOptions {
         expiry: Expiry::ByKey,
-        tail_bytes: keys::PLACE_BYTES,
+        head: KeyHead::FixedTail(keys::PLACE_BYTES),
         ..KeyspaceOptions::default()
     }
 }

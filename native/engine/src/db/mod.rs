@@ -422,9 +422,9 @@ impl Db {
         Scan::passing(&self.core, keyspace, bounds, snapshot, passing)
     }
 
-    /// A scan, within bounds, over keys that are `head` plus the keyspace's `tail_bytes`. Tables
-    /// whose filters exclude the head are not read. Other keys within the bounds may or may not be
-    /// returned.
+    /// A scan, within bounds, over keys whose head is `head`, which [`KeyspaceOptions::head`]
+    /// determines. Tables whose filters exclude the head are not read. Other keys within the bounds
+    /// may or may not be returned.
     pub fn scan_head(
         &self,
         keyspace: &Keyspace,
@@ -434,7 +434,7 @@ impl Db {
         snapshot: Option<&DbSnapshot>,
     ) -> Result<Scan> {
         let passing = Passing {
-            head: (keyspace.options().tail_bytes > 0).then_some(head),
+            head: (!keyspace.options().head.is_whole()).then_some(head),
             ..Passing::default()
         };
         self.scan_where(keyspace, (lower, upper), snapshot, passing)

@@ -7,7 +7,7 @@ use super::snapshots::DbSnapshot;
 use super::{DbCore, Keyspace};
 use crate::compaction::shape::Separation;
 use crate::error::{Error, Result};
-use crate::key::hash;
+use crate::head::HashedKey;
 use crate::key::{EntryKind, Millis, Sequence, Tag, split_expiry};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
@@ -56,7 +56,7 @@ enum End {
 /// A point lookup in progress.
 struct PointLookup<'a> {
     core: &'a DbCore,
-    key: &'a [u8],
+    key: HashedKey<'a>,
     visibility: Visibility,
     /// The newest range delete that covers the key.
     covered: Sequence,
@@ -106,12 +106,13 @@ impl PointLookup<'_> {
         }
     }
 
-    fn in_memtable(&mut self, memtable: &Memtable, hash: u64) {
+    fn in_memtable(&mut self, memtable: &Memtable) {
         if let Some(ranges) = memtable.range_deletes() {
-            let covering = ranges.covering(self.key, self.visibility.sequence);
+            let covering = ranges.covering(self.key.key, self.visibility.sequence);
             self.covered = self.covered.max(covering);
         }
-        for entry in memtable.versions(self.key, hash, Tag::seek(self.visibility.sequence)) {
+        let HashedKey { key, hash, .. } = self.key;
+        for entry in memtable.versions(key, hash, Tag::seek(self.visibility.sequence)) {
             if self.take(entry.tag, || entry.value()) == Visit::Enough {
                 return;
             }
@@ -119,18 +120,18 @@ impl PointLookup<'_> {
         self.end_if_covered();
     }
 
-    fn in_file(&mut self, file: &Arc<TableFile>, hash: u64) -> Result<()> {
+    fn in_file(&mut self, file: &Arc<TableFile>) -> Result<()> {
         let core = self.core;
-        core.tables.with(file, |table| self.in_table(table, hash))
+        core.tables.with(file, |table| self.in_table(table))
     }
 
-    fn in_table(&mut self, table: &Arc<TableReader>, hash: u64) -> Result<()> {
+    fn in_table(&mut self, table: &Arc<TableReader>) -> Result<()> {
         if let Some(ranges) = table.range_deletes() {
-            let covering = ranges.covering(self.key, self.visibility.sequence);
+            let covering = ranges.covering(self.key.key, self.visibility.sequence);
             self.covered = self.covered.max(covering);
         }
         let (key, tag) = (self.key, Tag::seek(self.visibility.sequence));
-        table.get(key, hash, tag, &mut |tag, value| self.take(tag, || value))?;
+        table.get(&key, tag, &mut |tag, value| self.take(tag, || value))?;
         if self.malformed {
             let detail = "an entry is malformed although its checksum matches";
             return Err(Error::corruption(table.path(), 0, detail));
@@ -140,20 +141,20 @@ impl PointLookup<'_> {
     }
 
     /// If the position of a table does not imply its age: takes the newest entry of all.
-    fn in_all_files(&mut self, version: &KeyspaceVersion, hash: u64) -> Result<()> {
+    fn in_all_files(&mut self, version: &KeyspaceVersion) -> Result<()> {
         let (key, seek) = (self.key, Tag::seek(self.visibility.sequence));
         let mut newest: Option<(Tag, ValueBytes)> = None;
-        for file in version.runs().flat_map(|run| run.files_of(key)) {
+        for file in version.runs().flat_map(|run| run.files_of(key.key)) {
             let sequence = newest.as_ref().map_or(0, |(tag, _)| tag.sequence());
             if file.meta.last_sequence < sequence.max(self.covered) {
                 continue;
             }
             let table = self.core.tables.table(file)?;
             if let Some(ranges) = table.range_deletes() {
-                let covering = ranges.covering(key, self.visibility.sequence);
+                let covering = ranges.covering(key.key, self.visibility.sequence);
                 self.covered = self.covered.max(covering);
             }
-            table.get(key, hash, seek, &mut |tag, value| {
+            table.get(&key, seek, &mut |tag, value| {
                 if newest
                     .as_ref()
                     .is_none_or(|(newer, _)| newer.sequence() < tag.sequence())
@@ -192,7 +193,7 @@ impl PointLookup<'_> {
         }
         let merge = merge_of(options)?;
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(AsRef::as_ref).collect();
-        let value = merge.full(self.key, below.as_deref(), &operands);
+        let value = merge.full(self.key.key, below.as_deref(), &operands);
         Ok(Some((sequence, value.into())))
     }
 }
@@ -240,7 +241,7 @@ impl DbCore {
     ) -> Result<Option<(Sequence, ValueBytes)>> {
         let mut lookup = PointLookup {
             core: self,
-            key,
+            key: HashedKey::new(key, &options.head),
             visibility,
             covered: 0,
             newest: 0,
@@ -248,20 +249,19 @@ impl DbCore {
             end: None,
             malformed: false,
         };
-        let hash = hash(key);
         for memtable in view.memtables() {
-            lookup.in_memtable(memtable, hash);
+            lookup.in_memtable(memtable);
             if lookup.end.is_some() {
                 return lookup.fold(options);
             }
         }
         if options.layout().separation() == Separation::Zones {
-            lookup.in_all_files(&view.version, hash)?;
+            lookup.in_all_files(&view.version)?;
             return lookup.fold(options);
         }
         for run in view.version.runs() {
             for file in run.files_of(key) {
-                lookup.in_file(file, hash)?;
+                lookup.in_file(file)?;
                 if lookup.end.is_some() {
                     return lookup.fold(options);
                 }
@@ -279,13 +279,15 @@ impl DbCore {
     ) -> Result<bool> {
         let view = keyspace.view();
         let newest = Visibility::new(self, None).sequence;
-        let hash = hash(key);
+        let lookup = HashedKey::new(key, &keyspace.options().head);
         for memtable in view.memtables() {
             let ranges = memtable.range_deletes();
             if ranges.is_some_and(|ranges| ranges.covering(key, newest) > since) {
                 return Ok(true);
             }
-            let first = memtable.versions(key, hash, Tag::seek(newest)).next();
+            let first = memtable
+                .versions(key, lookup.hash, Tag::seek(newest))
+                .next();
             if first.is_some_and(|entry| entry.tag.sequence() > since) {
                 return Ok(true);
             }
@@ -298,7 +300,7 @@ impl DbCore {
             let table = self.tables.table(file)?;
             let ranges = table.range_deletes();
             let mut newer = ranges.is_some_and(|ranges| ranges.covering(key, newest) > since);
-            table.get(key, hash, Tag::seek(newest), &mut |tag, _| {
+            table.get(&lookup, Tag::seek(newest), &mut |tag, _| {
                 newer |= tag.sequence() > since;
                 Visit::Enough
             })?;

@@ -157,15 +157,16 @@ impl Scan {
         self.settle_forward()
     }
 
-    /// Moves to the first entry at or after `key`, among keys that are one of `heads` plus the
-    /// keyspace's `tail_bytes`. Tables whose filters exclude all of them are not read until the
-    /// next seek, so other keys may or may not be returned, also while the scan advances.
+    /// Moves to the first entry at or after `key`, among keys whose head is one of `heads`, which
+    /// [`crate::KeyspaceOptions::head`] determines. Tables whose filters exclude all of them are
+    /// not read until the next seek, so other keys may or may not be returned, also while the scan
+    /// advances.
     pub fn seek_heads(&mut self, key: &[u8], heads: &[&[u8]]) -> Result<()> {
-        let tail_bytes = self.keyspace.options().tail_bytes;
-        if tail_bytes == 0 || self.is_below(key) {
+        let head = &self.keyspace.options().head;
+        if head.is_whole() || self.is_below(key) {
             return self.seek(key);
         }
-        let may = |source: &EntrySource| source.may_have(heads, tail_bytes);
+        let may = |source: &EntrySource| source.may_have(heads, head);
         self.cursor.seek_where(key, Tag::NEWEST, may)?;
         self.settle_forward()
     }
@@ -432,7 +433,7 @@ fn sources_of(
     let mut sources: Vec<EntrySource> = memory.collect();
     for run in view.version.runs() {
         if let Some(head) = passing.head
-            && !may_have_head(run, &core.tables, head, keyspace.options().tail_bytes)?
+            && !may_have_head(run, &core.tables, head, &keyspace.options().head)?
         {
             continue;
         }

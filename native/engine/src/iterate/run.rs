@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::head::KeyHead;
 use crate::key::Tag;
 use crate::table::cursor::TableCursor;
 use crate::table::zone_filter::ZoneFilter;
@@ -39,9 +40,9 @@ impl RunCursor {
     }
 
     /// Whether a filter of the run admits one of these heads of keys.
-    pub(crate) fn may_have(&self, heads: &[&[u8]], tail_bytes: usize) -> Result<bool> {
+    pub(crate) fn may_have(&self, heads: &[&[u8]], of: &KeyHead) -> Result<bool> {
         for head in heads {
-            if may_have_head(&self.run, &self.tables, head, tail_bytes)? {
+            if may_have_head(&self.run, &self.tables, head, of)? {
                 return Ok(true);
             }
         }
@@ -154,19 +155,19 @@ impl RunCursor {
     }
 }
 
-/// Whether a run may have keys that are a head plus a tail of this length.
+/// Whether a run may have keys with this head in the keyspace.
 pub(crate) fn may_have_head(
     run: &SortedRun,
     tables: &TableCache,
     head: &[u8],
-    tail_bytes: usize,
+    of: &KeyHead,
 ) -> Result<bool> {
     for file in run.files.iter().skip(run.position(head)) {
         let smallest = file.meta.smallest.as_slice();
         if smallest > head && !smallest.starts_with(head) {
             return Ok(false);
         }
-        if tables.table(file)?.may_have_head(head, tail_bytes)? {
+        if tables.table(file)?.may_have_head(head, of)? {
             return Ok(true);
         }
     }

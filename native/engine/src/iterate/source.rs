@@ -2,6 +2,7 @@
 
 use super::run::RunCursor;
 use crate::error::Result;
+use crate::head::KeyHead;
 use crate::key::Tag;
 use crate::memtable::MemtableCursor;
 
@@ -76,11 +77,11 @@ impl EntrySource {
         }
     }
 
-    /// Whether there may be keys that are one of these heads plus a tail of this length.
-    pub(crate) fn may_have(&self, heads: &[&[u8]], tail_bytes: usize) -> Result<bool> {
+    /// Whether there may be keys with one of these heads in the keyspace.
+    pub(crate) fn may_have(&self, heads: &[&[u8]], of: &KeyHead) -> Result<bool> {
         match self {
             Self::Memory(_) => Ok(true),
-            Self::Run(cursor) => cursor.may_have(heads, tail_bytes),
+            Self::Run(cursor) => cursor.may_have(heads, of),
         }
     }
 

@@ -35,7 +35,8 @@ pub(crate) struct Memtable {
     list: SkipList,
     /// Replaces the list.
     rows: Option<MergedRows>,
-    /// Of whole keys. If filters use the heads of keys, lookups are scans, which do not use it.
+    /// Of whole keys, also if the filters of tables contain heads by a function, for which some keys
+    /// are looked up whole. With fixed tails lookups are scans, which do not use it.
     filter: Option<KeyFilter>,
     range_deletes: RwLock<Option<Arc<RangeDeletes>>>,
     bytes: AtomicUsize,
@@ -54,7 +55,8 @@ impl Memtable {
         Self {
             list: SkipList::new(),
             rows: options.accumulates.then(MergedRows::default),
-            filter: (options.tail_bytes == 0).then(|| KeyFilter::new(options.memtable_bytes)),
+            filter: (options.head.tail_bytes() == 0)
+                .then(|| KeyFilter::new(options.memtable_bytes)),
             range_deletes: RwLock::default(),
             bytes: AtomicUsize::new(0),
             first_record: AtomicU64::new(u64::MAX),
@@ -346,5 +348,45 @@ impl Memtable {
         let cut = self.cut();
         let versions = row.chain(listed);
         versions.filter(move |entry| entry.tag.sequence() <= cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::{HeadFunction, KeyHead};
+
+    /// The head of every key is its first byte.
+    #[derive(Debug)]
+    struct FirstByte;
+
+    impl HeadFunction for FirstByte {
+        fn name(&self) -> &'static str {
+            "first-byte"
+        }
+
+        fn head_len(&self, _: &[u8]) -> usize {
+            1
+        }
+    }
+
+    #[test]
+    fn a_filter_of_whole_keys_is_omitted_only_with_fixed_tails() {
+        let has_filter = |head| {
+            let options = KeyspaceOptions {
+                head,
+                ..KeyspaceOptions::default()
+            };
+            let memtable = Memtable::of(&options);
+            memtable.insert(b"key", b"value", Tag::new(1, EntryKind::Put));
+            let count = |key| memtable.versions(key, hash(key), Tag::NEWEST).count();
+            assert_eq!([count(b"key"), count(b"k")], [1, 0]);
+            let filter = memtable.filter.as_ref();
+            filter.is_some_and(|filter| !filter.may_contain(hash(b"k")))
+        };
+        assert!(has_filter(KeyHead::Whole));
+        assert!(has_filter(KeyHead::FixedTail(0)));
+        assert!(has_filter(KeyHead::Function(Arc::new(FirstByte))));
+        assert!(!has_filter(KeyHead::FixedTail(1)));
     }
 }

@@ -10,7 +10,8 @@ use super::properties::TableProperties;
 use crate::block::builder::BlockBuilder;
 use crate::error::{Error, Result};
 use crate::extract::{Extractor, ZoneMap};
-use crate::key::{EntryKind, Millis, Sequence, Tag, hash, head_of, separator, split_expiry};
+use crate::head::KeyHead;
+use crate::key::{EntryKind, Millis, Sequence, Tag, hash, separator, split_expiry};
 use crate::lifetime::Lifetime;
 use crate::options::{KeyspaceOptions, TableVersion};
 use crate::range_delete::RangeDelete;
@@ -29,7 +30,7 @@ pub(crate) struct TableSettings {
     block_bytes: usize,
     restart_interval: usize,
     filter_bits: usize,
-    tail_bytes: usize,
+    head: KeyHead,
     compression: Compression,
     extractor: Option<Arc<dyn Extractor>>,
     lifetime: Option<Arc<dyn Lifetime>>,
@@ -52,7 +53,7 @@ impl TableSettings {
             block_bytes: options.block_bytes,
             restart_interval: options.restart_interval,
             filter_bits: options.filter_bits,
-            tail_bytes: options.tail_bytes,
+            head: options.head.clone(),
             compression: options.compression_of(level),
             extractor: options.extractor.clone(),
             lifetime: options.lifetime.clone(),
@@ -106,7 +107,10 @@ impl TableBuilder {
     pub(crate) fn new(file: Box<dyn AppendFile>, settings: TableSettings) -> Self {
         let base = settings.base_sequence;
         let mut properties = TableProperties::new(base, settings.written_until);
-        properties.tail_bytes = settings.tail_bytes as u64;
+        properties.tail_bytes = settings.head.tail_bytes() as u64;
+        if settings.filter_bits > 0 {
+            properties.head_function = settings.head.function_name().map(str::to_owned);
+        }
         if let Some(extractor) = &settings.extractor {
             properties.zone = Some(ZoneMap::default());
             extractor.name().clone_into(&mut properties.extractor);
@@ -137,9 +141,11 @@ impl TableBuilder {
     /// Adds an entry after all previous ones.
     pub(crate) fn add(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         self.index_waiting_block(Some(key))?;
-        let hash = hash(head_of(key, self.settings.tail_bytes));
-        if self.settings.filter_bits > 0 && self.hashes.last() != Some(&hash) {
-            self.hashes.push(hash);
+        if self.settings.filter_bits > 0 {
+            let hash = hash(self.settings.head.of(key));
+            if self.hashes.last() != Some(&hash) {
+                self.hashes.push(hash);
+            }
         }
         let lifetime = self.settings.lifetime.as_ref();
         let expiry = lifetime.and_then(|lifetime| lifetime.expiry(key));
@@ -256,24 +262,33 @@ impl TableBuilder {
         self.index.clear();
         self.index_entries = 0;
         self.moved(handle)?;
-        let mut filter_handle = Handle {
-            offset: 0,
-            length: 0,
-        };
-        if self.settings.filter_bits > 0 {
-            let filter = filter::build(&self.hashes, self.settings.filter_bits);
-            self.hashes.clear();
-            filter_handle =
-                frame::write(&mut self.pending, self.offset, &filter, Compression::None);
-            self.moved(filter_handle)?;
-        }
-        filter_handle.encode(&mut value);
+        self.write_filter()?.encode(&mut value);
         if let Some(zone) = &mut self.partition_zone {
             zone.encode(&mut value);
             zone.clear();
         }
         self.top.add(key, tag, &value);
         Ok(())
+    }
+
+    /// Writes the filter of a partition, and returns its location for top.
+    fn write_filter(&mut self) -> Result<Handle> {
+        let none = Handle {
+            offset: 0,
+            length: 0,
+        };
+        if self.settings.filter_bits == 0 {
+            return Ok(none);
+        }
+        let filter = filter::build(&self.hashes, self.settings.filter_bits);
+        self.hashes.clear();
+        let handle = frame::write(&mut self.pending, self.offset, &filter, Compression::None);
+        self.moved(handle)?;
+        if self.properties.head_function.is_none() {
+            return Ok(handle);
+        }
+        self.properties.filters.push(handle);
+        Ok(none)
     }
 
     fn write_map(&mut self) -> Result<()> {

@@ -6,9 +6,9 @@ use super::cursor::TableCursor;
 use super::filter;
 use super::reader::{BlockType, TableReader, handle_of};
 use crate::block::NextVersion;
-use crate::coding::to_usize;
 use crate::error::Result;
-use crate::key::{Tag, hash as hash_of_key, head_of};
+use crate::head::{HashedKey, KeyHead};
+use crate::key::{Tag, hash as hash_of_key};
 use crate::value::ValueBytes;
 
 /// Whether a lookup continues with older entries of its key.
@@ -19,18 +19,9 @@ pub(crate) enum Visit {
 }
 
 impl TableReader {
-    /// The hash that filters use for a key with this hash.
-    #[inline]
-    fn filter_hash(&self, key: &[u8], hash: u64) -> u64 {
-        match to_usize(self.properties.tail_bytes) {
-            0 => hash,
-            tail_bytes => hash_of_key(head_of(key, tail_bytes)),
-        }
-    }
-
-    /// Whether there may be keys that are `head` plus a tail of this length.
-    pub(crate) fn may_have_head(&self, head: &[u8], tail_bytes: usize) -> Result<bool> {
-        if to_usize(self.properties.tail_bytes) != tail_bytes {
+    /// Whether there may be keys whose head in the keyspace is `head`.
+    pub(crate) fn may_have_head(&self, head: &[u8], of: &KeyHead) -> Result<bool> {
+        if !self.head.is_by(of) {
             return Ok(true);
         }
         let hash = hash_of_key(head);
@@ -55,24 +46,26 @@ impl TableReader {
         Ok(false)
     }
 
-    /// Passes the entries of `key` at or after `tag`, newest first, until the visitor stops.
+    /// Passes the entries of a key at or after `tag`, newest first, until the visitor stops.
     pub(crate) fn get(
         self: &Arc<Self>,
-        key: &[u8],
-        hash: u64,
+        lookup: &HashedKey<'_>,
         tag: Tag,
         visit: &mut dyn FnMut(Tag, ValueBytes) -> Visit,
     ) -> Result<()> {
+        let key = lookup.key;
         let Some(partition) = self.partitions.get(self.partition_of(key, tag)) else {
             return Ok(());
         };
-        if partition.filter.length > 0 {
+        if partition.filter.length > 0
+            && let Some(hash) = self.head.filter_hash(lookup)
+        {
             let filter = self.block_ref(
                 partition.filter,
                 BlockType::Filter,
                 &partition.pinned_filter,
             )?;
-            if !filter::may_contain(filter.bytes(), self.filter_hash(key, hash)) {
+            if !filter::may_contain(filter.bytes(), hash) {
                 return Ok(());
             }
         }
@@ -87,7 +80,7 @@ impl TableReader {
         let block = self.block(handle, BlockType::Data)?;
         let base = self.base_sequence();
         let candidate = block
-            .find(key, hash, tag, base)
+            .find(key, lookup.hash, tag, base)
             .map_err(|_| self.malformed(handle))?;
         let Some(mut entry) = candidate else {
             return Ok(());

@@ -34,6 +34,12 @@ pub(crate) struct TableProperties {
     pub(crate) data_blocks: u64,
     /// The number of trailing bytes of keys that filters ignore.
     pub(crate) tail_bytes: u64,
+    /// The name of the function that determines the heads of keys, which filters contain, if
+    /// there is one.
+    pub(crate) head_function: Option<String>,
+    /// The locations of the filters of such heads, one for each partition. Top does not have them:
+    /// readers that do not use property 18 would look whole keys up in them.
+    pub(crate) filters: Vec<Handle>,
     /// The zone of the entries, if the keyspace has an extractor.
     pub(crate) zone: Option<ZoneMap>,
     /// The name of that extractor.
@@ -60,6 +66,8 @@ impl TableProperties {
             value_bytes: 0,
             data_blocks: 0,
             tail_bytes: 0,
+            head_function: None,
+            filters: Vec::new(),
             zone: None,
             extractor: String::new(),
             map: None,
@@ -128,6 +136,16 @@ impl TableProperties {
         if self.tail_bytes > 0 {
             field(TAIL_FIELD, &self.tail_bytes.to_le_bytes());
         }
+        if let Some(name) = &self.head_function {
+            field(HEAD_FIELD, name.as_bytes());
+        }
+        if !self.filters.is_empty() {
+            let mut bytes = Vec::new();
+            for filter in &self.filters {
+                filter.encode(&mut bytes);
+            }
+            field(FILTERS_FIELD, &bytes);
+        }
         if let Some(expiry) = self.all_expired_at {
             field(EXPIRY_FIELD, &expiry.to_le_bytes());
         }
@@ -159,6 +177,10 @@ impl TableProperties {
                 let number = value.try_into().ok().map(u64::from_le_bytes);
                 reader.check(number, "a number of 8 bytes")
             };
+            let text = || {
+                let text = String::from_utf8(value.to_vec()).ok();
+                reader.check(text, "UTF-8")
+            };
             match id {
                 1 => properties.entries = number()?,
                 2 => properties.deletes = number()?,
@@ -174,10 +196,9 @@ impl TableProperties {
                 TAIL_FIELD => properties.tail_bytes = number()?,
                 EXPIRY_FIELD => properties.all_expired_at = Some(number()?),
                 ZONE_FIELD => properties.zone = Some(ZoneMap::decode(value)?),
-                EXTRACTOR_FIELD => {
-                    let text = String::from_utf8(value.to_vec()).ok();
-                    properties.extractor = reader.check(text, "UTF-8")?;
-                }
+                EXTRACTOR_FIELD => properties.extractor = text()?,
+                HEAD_FIELD => properties.head_function = Some(text()?),
+                FILTERS_FIELD => properties.filters = handles(value)?,
                 MAP_FIELD => {
                     properties.map = Some(Handle::decode(&mut ByteReader::new(value))?);
                 }
@@ -189,12 +210,23 @@ impl TableProperties {
     }
 }
 
+fn handles(bytes: &[u8]) -> ReadResult<Vec<Handle>> {
+    let mut reader = ByteReader::new(bytes);
+    let mut handles = Vec::new();
+    while !reader.is_empty() {
+        handles.push(Handle::decode(&mut reader)?);
+    }
+    Ok(handles)
+}
+
 const EXPIRY_FIELD: u64 = 12;
 const ZONE_FIELD: u64 = 13;
 const EXTRACTOR_FIELD: u64 = 14;
 const TAIL_FIELD: u64 = 15;
 const MAP_FIELD: u64 = 16;
 const UNMAPPED_FIELD: u64 = 17;
+const HEAD_FIELD: u64 = 18;
+const FILTERS_FIELD: u64 = 19;
 
 #[cfg(test)]
 mod tests {
@@ -210,6 +242,10 @@ mod tests {
         properties.count(b"key", Tag::new(5, EntryKind::Delete), &[], None);
         assert_eq!(properties.all_expired_at, None);
         properties.unmapped = Some(vec![4]);
+        properties.head_function = Some("name".into());
+        properties.filters = [(70, 65), (900, 129)]
+            .map(|(offset, length)| Handle { offset, length })
+            .to_vec();
         properties.map = Some(Handle {
             offset: 300,
             length: 7,

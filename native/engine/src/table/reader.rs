@@ -18,6 +18,7 @@ use crate::cache::{BlockCache, BlockId};
 use crate::coding::to_usize;
 use crate::error::{Error, Result};
 use crate::extract::ZoneMap;
+use crate::head::RecordedHead;
 use crate::key::{EntryKind, Sequence, Tag, compare, position_by_number, prefix_number};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::vfs::RandomRead;
@@ -65,6 +66,8 @@ pub(crate) struct TableReader {
     /// The numbers of the partitions' keys.
     numbers: Vec<u64>,
     pub(super) properties: TableProperties,
+    /// What the filters contain.
+    pub(super) head: RecordedHead,
     range_deletes: Option<Arc<RangeDeletes>>,
     plain_range_deletes: Vec<RangeDelete>,
     /// Whether entries may have the shape of the previous one.
@@ -87,10 +90,12 @@ impl TableReader {
         let footer = Footer::decode(&bytes)
             .map_err(|detail| Error::corruption(file.path(), start, detail))?;
         let bytes = read_frame(file.as_ref(), footer.properties)?;
-        let properties = TableProperties::decode(&bytes)
+        let mut properties = TableProperties::decode(&bytes)
             .map_err(|_| damaged(file.as_ref(), footer.properties, "properties"))?;
         let has_zones = footer.version >= PARTITION_ZONES_VERSION && properties.zone.is_some();
-        let partitions = read_top(file.as_ref(), footer.top, has_zones)?;
+        let mut partitions = read_top(file.as_ref(), footer.top, has_zones)?;
+        set_filters(&mut partitions, &std::mem::take(&mut properties.filters))
+            .ok_or_else(|| damaged(file.as_ref(), footer.properties, "properties"))?;
         let plain_range_deletes = read_range_deletes(file.as_ref(), footer.range_deletes)?;
         let range_deletes = (!plain_range_deletes.is_empty())
             .then(|| Arc::new(RangeDeletes::new(&plain_range_deletes)));
@@ -103,6 +108,10 @@ impl TableReader {
             number,
             cache: Arc::clone(cache),
             partitions,
+            head: RecordedHead::new(
+                to_usize(properties.tail_bytes),
+                properties.head_function.as_deref(),
+            ),
             properties,
             range_deletes,
             plain_range_deletes,
@@ -365,6 +374,20 @@ fn read_top(file: &dyn RandomRead, handle: Handle, has_zones: bool) -> Result<Ve
     Ok(partitions)
 }
 
+/// Adds the filters that the properties locate, one for each partition.
+fn set_filters(partitions: &mut [Partition], filters: &[Handle]) -> Option<()> {
+    if filters.is_empty() {
+        return Some(());
+    }
+    if filters.len() != partitions.len() {
+        return None;
+    }
+    for (partition, filter) in partitions.iter_mut().zip(filters) {
+        partition.filter = *filter;
+    }
+    Some(())
+}
+
 fn read_range_deletes(file: &dyn RandomRead, handle: Handle) -> Result<Vec<RangeDelete>> {
     let mut deletes = Vec::new();
     if handle.length == 0 {
@@ -382,4 +405,86 @@ fn read_range_deletes(file: &dyn RandomRead, handle: Handle) -> Result<Vec<Range
         Some(())
     })?;
     Ok(deletes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::{HashedKey, HeadFunction, KeyHead};
+    use crate::options::{KeyspaceOptions, TableVersion};
+    use crate::table::builder::{TableBuilder, TableSettings};
+    use crate::table::lookup::Visit;
+    use crate::vfs::{MemoryVfs, Vfs as _};
+
+    /// The head of every key is its first byte.
+    #[derive(Debug)]
+    struct FirstLetter;
+
+    impl HeadFunction for FirstLetter {
+        fn name(&self) -> &'static str {
+            "first-letter"
+        }
+
+        fn head_len(&self, _: &[u8]) -> usize {
+            1
+        }
+    }
+
+    /// An open table of 300 blocks with one entry each, and what top says about its partitions.
+    fn table_with(head: &KeyHead) -> Result<(Arc<TableReader>, Vec<Partition>)> {
+        let options = KeyspaceOptions {
+            head: head.clone(),
+            block_bytes: 1,
+            ..KeyspaceOptions::default()
+        };
+        let (vfs, path) = (MemoryVfs::new(), Path::new("/000001.table"));
+        let settings = TableSettings::new(&options, 0, 0, 0, TableVersion::Three);
+        let mut builder = TableBuilder::new(vfs.create(path)?, settings);
+        for number in 0..300 {
+            let key = format!("a{number:03}").into_bytes();
+            builder.add(&key, Tag::new(1, EntryKind::Put), b"value")?;
+        }
+        builder.finish()?;
+        let file = vfs.open_read(path)?;
+        let mut footer = vec![0; FOOTER_BYTES];
+        file.read_exact_at(file.len()? - FOOTER_BYTES as u64, &mut footer)?;
+        let footer = Footer::decode(&footer).unwrap();
+        let top = read_top(file.as_ref(), footer.top, false)?;
+        let cache = Arc::new(BlockCache::new(0, 0));
+        Ok((TableReader::open(file, 1, &cache)?, top))
+    }
+
+    #[test]
+    fn top_locates_no_filter_of_heads_that_a_function_determines() {
+        let function = KeyHead::Function(Arc::new(FirstLetter));
+        for (head, in_top) in [(function, 0), (KeyHead::FixedTail(3), 5)] {
+            let (table, top) = table_with(&head).unwrap();
+            let filters = |partitions: &[Partition]| {
+                let lengths = partitions.iter().map(|partition| partition.filter.length);
+                lengths.filter(|&length| length > 0).count()
+            };
+            assert_eq!((filters(&top), filters(&table.partitions)), (in_top, 5));
+            for (of, may_be) in [(b"a", true), (b"b", false)] {
+                assert_eq!(table.may_have_head(of, &head).unwrap(), may_be);
+            }
+            let mut entries = 0;
+            let key = HashedKey::new(b"a200", &head);
+            let visit = &mut |_, _| {
+                entries += 1;
+                Visit::Enough
+            };
+            table.get(&key, Tag::NEWEST, visit).unwrap();
+            assert_eq!(entries, 1);
+        }
+    }
+
+    #[test]
+    fn each_partition_has_one_filter_of_those_that_properties_locate() {
+        let function = KeyHead::Function(Arc::new(FirstLetter));
+        let (table, mut top) = table_with(&function).unwrap();
+        let filters = table.partitions.iter().map(|partition| partition.filter);
+        let filters: Vec<Handle> = filters.collect();
+        assert_eq!(set_filters(&mut top, &filters[1..]), None);
+        assert_eq!(set_filters(&mut top, &filters), Some(()));
+    }
 }

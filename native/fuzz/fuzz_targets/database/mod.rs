@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use rillbase_engine::vfs::{FaultVfs, MemoryVfs, Vfs};
 use rillbase_engine::wal;
 use rillbase_engine::{
-    WriteBatch, Compression, Db, Durability, KeyspaceOptions, Merge, DbOptions, Result,
+    Compression, Db, DbOptions, Durability, HeadFunction, KeyHead, KeyspaceOptions, Merge, Result,
+    WriteBatch,
 };
 
 const DIR: &str = "/db";
@@ -30,6 +31,27 @@ impl Merge for Append {
 
     fn partial(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         Some(operands.concat())
+    }
+}
+
+/// Every key has a head of one byte.
+#[derive(Debug)]
+struct OneByteHeads;
+
+impl HeadFunction for OneByteHeads {
+    fn name(&self) -> &'static str {
+        "one-byte-heads"
+    }
+
+    fn head_len(&self, _key: &[u8]) -> usize {
+        1
+    }
+}
+
+fn with_heads() -> KeyspaceOptions {
+    KeyspaceOptions {
+        head: KeyHead::Function(Arc::new(OneByteHeads)),
+        ..KeyspaceOptions::default()
     }
 }
 
@@ -58,6 +80,7 @@ fn options(vfs: Arc<dyn Vfs>) -> DbOptions {
     options
         .keyspace("space", keyspace)
         .keyspace("merged", merged)
+        .keyspace("heads", with_heads())
 }
 
 /// The files of a small database with tables, a manifest of several records and a log.
@@ -65,10 +88,12 @@ fn build() -> Result<Image> {
     let vfs = FaultVfs::new(1);
     let db = Db::open(DIR, options(Arc::new(vfs.clone())))?;
     let space = db.create_keyspace("space", KeyspaceOptions::default())?;
+    let heads = db.create_keyspace("heads", with_heads())?;
     for round in 0..3_u8 {
         let mut batch = WriteBatch::new();
         for key in 0..20_u8 {
             batch.put(&space, &[b'k', key], &[round; 30]);
+            batch.put(&heads, &[b'k', key], &[round; 30]);
         }
         batch.delete(&space, &[b'k', round]);
         batch.put_expiring(&space, &[b'e', round], b"expires", u64::MAX - 1);
@@ -186,6 +211,8 @@ fn read(vfs: &MemoryVfs) -> Result<()> {
         while scan.is_valid() {
             scan.retreat()?;
         }
+        let (lower, upper) = (Bound::Included(&b"k"[..]), Bound::Excluded(&b"l"[..]));
+        db.scan_head(&space, b"k", lower, upper, None)?.first()?;
         db.compact(&space)?;
     }
     db.close()

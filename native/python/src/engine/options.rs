@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rillbase_engine as engine;
-use rillbase_engine::{Compression, Expiry, Strategy};
+use rillbase_engine::{Compression, Expiry, KeyHead, Strategy};
 
 /// The options of a keyspace.
 #[pyclass(
@@ -64,7 +64,7 @@ impl PyKeyspaceOptions {
             base_bytes,
             block_bytes,
             filter_bits,
-            tail_bytes,
+            head: KeyHead::FixedTail(tail_bytes),
             ..engine::KeyspaceOptions::default()
         };
         Ok(Self { inner })
