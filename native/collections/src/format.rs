@@ -14,6 +14,7 @@
 //! An index has composite and unique entries, or timed ones, or lists and timed ones.
 
 use rillbase_binary_format::{ByteReader, ByteWriter as _};
+use rillbase_engine::HeadFunction;
 
 use crate::error::{Error, Result};
 
@@ -153,6 +154,26 @@ fn put_entry_length(key: &mut Vec<u8>, entry: &[u8]) {
     // Entries are at most 1,024 bytes long.
     let length = u16::try_from(entry.len()).unwrap_or(u16::MAX);
     key.extend_from_slice(&length.to_be_bytes());
+}
+
+/// The heads of keys in the filters of tables: a scan of one entry skips tables without it.
+#[derive(Debug)]
+pub(crate) struct EntryHeads;
+
+impl HeadFunction for EntryHeads {
+    fn name(&self) -> &'static str {
+        "collection-entries"
+    }
+
+    fn head_len(&self, key: &[u8]) -> usize {
+        match key.get(PREFIX_BYTES) {
+            Some(&(MARK | COMPOSITE)) if split_document_key(key).is_none() => {
+                let head = split_rest(key).map(|(entry, _)| PREFIX_BYTES + 1 + entry.len());
+                head.unwrap_or(key.len())
+            }
+            _ => key.len(),
+        }
+    }
 }
 
 /// Where the keys of entries from `entry` on begin. A range from the beginning includes the marks.
@@ -336,6 +357,22 @@ mod tests {
         );
         assert!(keys[2] < entry_end(place, EntryForm::Composite, b"a\0"));
         assert!(keys[3] > entry_end(place, EntryForm::Composite, b"a\0"));
+    }
+
+    #[test]
+    fn the_head_of_an_entry_is_what_precedes_its_document() {
+        let place = (7, 3);
+        let timed = timed_key(place, b"entry", &TimedDocument::new(9, b"document"));
+        let composite = entry_key(place, EntryForm::Composite, b"entry", b"document");
+        let head = entry_head(place, EntryForm::Timed, b"entry");
+        for key in [&timed, &composite] {
+            assert_eq!(key[..EntryHeads.head_len(key)], head);
+        }
+        let mark = entry_key(place, EntryForm::Composite, b"", b"document");
+        assert_eq!(EntryHeads.head_len(&mark), PREFIX_BYTES + 1);
+        for whole in [list_key(place, b"entry"), document_key(7, b"\x01document")] {
+            assert_eq!(EntryHeads.head_len(&whole), whole.len());
+        }
     }
 
     #[test]

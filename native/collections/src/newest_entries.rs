@@ -14,8 +14,8 @@ use rillbase_engine::{DbSnapshot, Scan};
 use crate::candidate_scan::CandidatePosition;
 use crate::error::Result;
 use crate::format::{
-    EntryForm, TimedDocument, entry_end, list_key, prefix, range_end, range_start, split_timed,
-    timed_key, whole_entry,
+    EntryForm, TimedDocument, entry_end, entry_head, list_key, prefix, range_end, range_start,
+    split_timed, timed_key, whole_entry,
 };
 use crate::posting_list::PostingList;
 use crate::store::Collections;
@@ -117,7 +117,9 @@ impl NewestEntries {
                 } else {
                     let newest = TimedDocument::default();
                     let start = last.as_ref().unwrap_or(&newest);
-                    self.scan.seek(&timed_key(place, &head.entry, start))?;
+                    let start = timed_key(place, &head.entry, start);
+                    let common = entry_head(place, EntryForm::Timed, &head.entry);
+                    self.scan.seek_heads(&start, &[&common])?;
                     self.scanned = Some(number);
                 }
                 let mut next = None;

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rillbase_documents::definition::CollectionDefinition;
 use rillbase_engine::{
-    Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, Millis, Sequence, WriteBatch,
+    Db, DbOptions, DbSnapshot, Durability, KeyHead, Keyspace, KeyspaceOptions, Millis, Sequence,
+    WriteBatch,
 };
 
 use crate::counters::{Greatest, PairSum, decode_pair};
 use crate::definition::{MAX_COLLECTION, NativeDefinition};
 use crate::error::{Error, Result};
 use crate::feed::WrittenGroups;
-use crate::format::prefix;
+use crate::format::{EntryHeads, prefix};
 
 /// Collections and claims share this many commit queues.
 const QUEUES: usize = 1024;
@@ -77,6 +78,7 @@ impl Collections {
         // A memtable is filled while another one is flushed.
         let entries = KeyspaceOptions {
             memtable_bytes: options.memtables_bytes / 2,
+            head: KeyHead::Function(Arc::new(EntryHeads)),
             ..KeyspaceOptions::default()
         };
         let counts = KeyspaceOptions {
