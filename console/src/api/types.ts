@@ -424,6 +424,16 @@ export interface components {
       readonly fields: readonly (readonly [string, 1 | -1])[];
       /** @default false */
       readonly unique: boolean;
+      /**
+       * @description How its entries are stored. Only native collections have `lazy` and `eager` indexes, which yield the documents of a value that were changed last.
+       *
+       *     * `auto` - auto
+       *     * `composite` - composite
+       *     * `lazy` - lazy
+       *     * `eager` - eager
+       * @default auto
+       */
+      readonly technique: components["schemas"]["Technique"];
     };
     /** @description The delivery of one event to one webhook, and its state. */
     readonly Delivery: {
@@ -552,6 +562,7 @@ export interface components {
       readonly name: string;
       readonly fields: readonly (readonly [string, 1 | -1])[];
       readonly unique: boolean;
+      readonly technique: components["schemas"]["Technique"];
       readonly state: components["schemas"]["IndexAnswerState"];
       readonly progress: components["schemas"]["IndexProgress"];
       /** @description Why building the index failed. */
@@ -1633,6 +1644,14 @@ export interface components {
         readonly [key: string]: components["schemas"]["ViewRequest"];
       };
     };
+    /**
+     * @description * `auto` - auto
+     *     * `composite` - composite
+     *     * `lazy` - lazy
+     *     * `eager` - eager
+     * @enum {string}
+     */
+    readonly Technique: "auto" | "composite" | "lazy" | "eager";
     /** @description A tenant. */
     readonly Tenant: {
       /** Format: uuid */
@@ -2124,6 +2143,7 @@ export type Supposed = components["schemas"]["Supposed"];
 export type SuppositionRequest = components["schemas"]["SuppositionRequest"];
 export type Table = components["schemas"]["Table"];
 export type TableRequest = components["schemas"]["TableRequest"];
+export type Technique = components["schemas"]["Technique"];
 export type Tenant = components["schemas"]["Tenant"];
 export type TenantCreationRequest = components["schemas"]["TenantCreationRequest"];
 export type TenantPage = components["schemas"]["TenantPage"];

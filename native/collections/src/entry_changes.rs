@@ -13,7 +13,7 @@ use rillbase_engine::WriteBatch;
 use crate::definition::number_in_collection;
 use crate::error::Result;
 use crate::format::{EntryForm, TimedDocument, entry_key, list_key, timed_key};
-use crate::posting_list::{MAX_LIST_BYTES, PostingList};
+use crate::entry_list::{MAX_LIST_BYTES, EntryList};
 use crate::store::{Collections, InstalledCollection};
 
 /// How an entry of a document is stored.
@@ -30,7 +30,7 @@ pub(crate) enum StoredEntry {
 pub(crate) struct ListedEntry {
     place: (u64, u32),
     entry: Vec<u8>,
-    posting: TimedDocument,
+    document: TimedDocument,
 }
 
 /// The changes of a list.
@@ -42,14 +42,14 @@ struct ListChange {
 
 impl ListChange {
     /// The documents of a list after the change, in order, each once.
-    fn applied_to(self, mut postings: Vec<TimedDocument>) -> Vec<TimedDocument> {
+    fn applied_to(self, mut documents: Vec<TimedDocument>) -> Vec<TimedDocument> {
         let removed: HashSet<TimedDocument> = self.removed.into_iter().collect();
-        postings.retain(|posting| !removed.contains(posting));
-        postings.extend(self.added);
+        documents.retain(|document| !removed.contains(document));
+        documents.extend(self.added);
         // Nearly sorted, which is fast.
-        postings.sort();
-        postings.dedup();
-        postings
+        documents.sort();
+        documents.dedup();
+        documents
     }
 }
 
@@ -62,12 +62,12 @@ pub(crate) struct ListChanges {
 impl ListChanges {
     pub(crate) fn remove(&mut self, listed: ListedEntry) {
         let change = self.changes.entry((listed.place, listed.entry));
-        change.or_default().removed.push(listed.posting);
+        change.or_default().removed.push(listed.document);
     }
 
     pub(crate) fn add(&mut self, listed: ListedEntry) {
         let change = self.changes.entry((listed.place, listed.entry));
-        change.or_default().added.push(listed.posting);
+        change.or_default().added.push(listed.document);
     }
 }
 
@@ -97,7 +97,7 @@ impl InstalledCollection {
                 return Some(StoredEntry::Listed(ListedEntry {
                     place,
                     entry: entry.key.clone(),
-                    posting: timed(),
+                    document: timed(),
                 }));
             }
         };
@@ -143,16 +143,16 @@ impl Collections {
         for ((place, entry), change) in lists.changes {
             let key = list_key(place, &entry);
             let stored = self.db.get(&self.entries, &key)?;
-            let stored = stored.map(|value| PostingList::decode(&value));
+            let stored = stored.map(|value| EntryList::decode(&value));
             match stored.transpose()? {
-                Some(PostingList::Split) => {
-                    for posting in &change.removed {
-                        batch.delete(&self.entries, &timed_key(place, &entry, posting));
+                Some(EntryList::Split) => {
+                    for document in &change.removed {
+                        batch.delete(&self.entries, &timed_key(place, &entry, document));
                     }
                     self.put_timed(batch, place, (&entry, &change.added));
                 }
-                Some(PostingList::Listed(postings)) => {
-                    self.put_list(batch, (place, &entry), change.applied_to(postings));
+                Some(EntryList::Listed(documents)) => {
+                    self.put_list(batch, (place, &entry), change.applied_to(documents));
                 }
                 None => self.put_list(batch, (place, &entry), change.applied_to(Vec::new())),
             }
@@ -164,20 +164,20 @@ impl Collections {
         &self,
         batch: &mut WriteBatch,
         (place, entry): ((u64, u32), &[u8]),
-        postings: Vec<TimedDocument>,
+        documents: Vec<TimedDocument>,
     ) {
         let key = list_key(place, entry);
-        if postings.is_empty() {
+        if documents.is_empty() {
             return batch.delete(&self.entries, &key);
         }
-        let list = PostingList::Listed(postings);
+        let list = EntryList::Listed(documents);
         let value = list.encode();
         if value.len() <= MAX_LIST_BYTES {
             return batch.put(&self.entries, &key, &value);
         }
-        batch.put(&self.entries, &key, &PostingList::Split.encode());
-        if let PostingList::Listed(postings) = list {
-            self.put_timed(batch, place, (entry, &postings));
+        batch.put(&self.entries, &key, &EntryList::Split.encode());
+        if let EntryList::Listed(documents) = list {
+            self.put_timed(batch, place, (entry, &documents));
         }
     }
 
@@ -185,10 +185,10 @@ impl Collections {
         &self,
         batch: &mut WriteBatch,
         place: (u64, u32),
-        (entry, postings): (&[u8], &[TimedDocument]),
+        (entry, documents): (&[u8], &[TimedDocument]),
     ) {
-        for posting in postings {
-            batch.put(&self.entries, &timed_key(place, entry, posting), &[]);
+        for document in documents {
+            batch.put(&self.entries, &timed_key(place, entry, document), &[]);
         }
     }
 }

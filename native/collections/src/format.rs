@@ -8,7 +8,7 @@
 //! timed      := 1 entry !updated{u64} document_key length{u16}
 //! mark       := 0 [!updated] document_key 0{u16}
 //! unique     := 2 entry                                value: document_key
-//! list       := 2 entry                                value: `posting_list.rs`
+//! list       := 2 entry                                value: `entry_list.rs`
 //! ```
 //!
 //! An index has composite and unique entries, or timed ones, or lists and timed ones.

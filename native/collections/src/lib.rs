@@ -13,7 +13,7 @@
 //! - `feed.rs` — the changes of documents, read from the log.
 //! - `index_build.rs` — the entries of an index for documents that were written before it.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
-//! - `entry_changes.rs` — the entries of indexes that a batch removes and adds; `posting_list.rs` —
+//! - `entry_changes.rs` — the entries of indexes that a batch removes and adds; `entry_list.rs` —
 //!   the lists of eager indexes.
 //! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and
 //!   candidates. The server decides which of them match. `ordered_entries.rs`, `newest_entries.rs`
@@ -44,7 +44,7 @@ mod index_build;
 mod newest_entries;
 mod ordered_entries;
 mod plan;
-mod posting_list;
+mod entry_list;
 mod store;
 mod unordered_entries;
 mod write;

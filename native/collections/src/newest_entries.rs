@@ -17,7 +17,7 @@ use crate::format::{
     EntryForm, TimedDocument, entry_end, entry_head, list_key, prefix, range_end, range_start,
     split_timed, timed_key, whole_entry,
 };
-use crate::posting_list::PostingList;
+use crate::entry_list::EntryList;
 use crate::store::Collections;
 
 /// More heads are not worthwhile: each is looked up.
@@ -77,9 +77,9 @@ impl NewestEntries {
             if has_lists {
                 let key = list_key(place, &entry);
                 let value = store.db.get_at(&store.entries, &key, snapshot)?;
-                let list = value.map(|value| PostingList::decode(&value)).transpose()?;
-                if let Some(PostingList::Listed(postings)) = list {
-                    listed = Some(postings.into_iter());
+                let list = value.map(|value| EntryList::decode(&value)).transpose()?;
+                if let Some(EntryList::Listed(documents)) = list {
+                    listed = Some(documents.into_iter());
                 }
             }
             newest.heads.push(EntryHead { entry, listed });

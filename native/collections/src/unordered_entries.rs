@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::format::{
     EntryForm, PREFIX_BYTES, prefix, range_end, range_start, split_entry, split_timed, whole_entry,
 };
-use crate::posting_list::PostingList;
+use crate::entry_list::EntryList;
 use crate::store::Collections;
 
 /// A part of the keys of an index.
@@ -191,11 +191,11 @@ fn key_range(place: (u64, u32), form: EntryForm, range: &EncodedRange) -> KeyRan
 
 /// The documents of the list at which a scan is; none if they have timed entries.
 fn listed(scan: &Scan) -> Result<Vec<Vec<u8>>> {
-    Ok(match PostingList::decode(scan.value())? {
-        PostingList::Listed(postings) => {
-            let documents = postings.into_iter().map(|posting| posting.document);
+    Ok(match EntryList::decode(scan.value())? {
+        EntryList::Listed(documents) => {
+            let documents = documents.into_iter().map(|document| document.document);
             documents.collect()
         }
-        PostingList::Split => Vec::new(),
+        EntryList::Split => Vec::new(),
     })
 }

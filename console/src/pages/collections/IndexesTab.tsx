@@ -6,11 +6,20 @@ import type { DeclaredIndexRequest, Index } from "../../api/types";
 import { Confirm } from "../../ui/Confirm";
 import { FormDialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
-import { Field } from "../../ui/Field";
+import { Field, Select } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { Table } from "../../ui/Listing";
 import { useToasts } from "../../ui/toasts";
 import type { CollectionResource } from "./CollectionPage";
+
+type Technique = Index["technique"];
+
+const TECHNIQUES: readonly (readonly [Technique, string])[] = [
+  ["auto", "Automatic"],
+  ["composite", "Composite: by value"],
+  ["lazy", "Lazy: by value, the latest changes first"],
+  ["eager", "Eager: one list per value, the latest changes first"],
+];
 
 export function IndexesTab({
   resource: { collection, change },
@@ -45,6 +54,7 @@ export function IndexesTab({
       )}
       {isAdding && (
         <NewIndex
+          isNative={collection.backend === "native"}
           taken={indexes.map(({ name }) => name)}
           onCreate={(index) => change({ indexes: [...declared(indexes), index] })}
           onClose={() => setAdding(false)}
@@ -84,7 +94,10 @@ function IndexTable({ indexes, mayChange, onDrop }: TableProps) {
               .map(([path, direction]) => `${path} ${direction === 1 ? "↑" : "↓"}`)
               .join(", ")}
           </td>
-          <td>{index.unique ? "unique" : "not unique"}</td>
+          <td>
+            {index.unique ? "unique" : "not unique"}
+            {index.technique !== "auto" && `, ${index.technique}`}
+          </td>
           <td>
             <State index={index} />
           </td>
@@ -124,18 +137,25 @@ function State({ index: { state, progress, error } }: { readonly index: Index })
 }
 
 function declared(indexes: readonly Index[]): DeclaredIndexRequest[] {
-  return indexes.map(({ name, fields, unique, technique }) => ({ name, fields, unique, technique }));
+  return indexes.map(({ name, fields, unique, technique }) => ({
+    name,
+    fields,
+    unique,
+    technique,
+  }));
 }
 
 interface NewIndexProps {
+  readonly isNative: boolean;
   readonly taken: readonly string[];
   readonly onCreate: (index: DeclaredIndexRequest) => Promise<void>;
   readonly onClose: () => void;
 }
 
-function NewIndex({ taken, onCreate, onClose }: NewIndexProps) {
+function NewIndex({ isNative, taken, onCreate, onClose }: NewIndexProps) {
   const [text, setText] = useState("");
   const [isUnique, setUnique] = useState(false);
+  const [technique, setTechnique] = useState<Technique>("auto");
   const fields = fieldsOf(text);
   const name = `by-${fields.map(([path]) => path.replace(/[^a-z0-9]+/gi, "-")).join("-")}`
     .toLowerCase()
@@ -145,7 +165,9 @@ function NewIndex({ taken, onCreate, onClose }: NewIndexProps) {
       title="New index"
       action="Build"
       canSubmit={fields.length > 0 && !taken.includes(name)}
-      onSubmit={() => onCreate({ name, fields, unique: isUnique })}
+      onSubmit={() =>
+        onCreate({ name, fields, unique: isUnique, technique: isUnique ? "auto" : technique })
+      }
       onClose={onClose}
     >
       <Field
@@ -167,6 +189,11 @@ function NewIndex({ taken, onCreate, onClose }: NewIndexProps) {
         />
         Unique: no two documents may have the same values
       </label>
+      {isNative && !isUnique && (
+        <Field label="Technique" hint="How its entries are stored.">
+          <Select options={TECHNIQUES} value={technique} onChange={setTechnique} />
+        </Field>
+      )}
       {fields.length > 0 && (
         <p className="soft">
           It will be called <code>{name}</code>

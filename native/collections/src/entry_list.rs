@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! list     := 0                          the documents have timed entries
-//!           | 1 reversed{u64} posting*
-//! posting  := delta{varint} document_key{slice}
+//!           | 1 reversed{u64} document*
+//! document  := delta{varint} document_key{slice}
 //! ```
 //!
 //! Times are stored as complements, so that they ascend; `delta` is the difference to the one before,
@@ -22,25 +22,25 @@ const LISTED: u8 = 1;
 
 /// The documents of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PostingList {
+pub(crate) enum EntryList {
     /// In order.
     Listed(Vec<TimedDocument>),
     /// They were too many: each has a timed entry.
     Split,
 }
 
-impl PostingList {
+impl EntryList {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let Self::Listed(postings) = self else {
+        let Self::Listed(documents) = self else {
             return vec![SPLIT];
         };
         let mut out = vec![LISTED];
-        let mut before = postings.first().map_or(0, |first| first.reversed_ms);
+        let mut before = documents.first().map_or(0, |first| first.reversed_ms);
         out.extend_from_slice(&before.to_be_bytes());
-        for posting in postings {
-            out.put_varint(posting.reversed_ms.saturating_sub(before));
-            out.put_slice(&posting.document);
-            before = posting.reversed_ms;
+        for document in documents {
+            out.put_varint(document.reversed_ms.saturating_sub(before));
+            out.put_slice(&document.document);
+            before = document.reversed_ms;
         }
         out
     }
@@ -50,23 +50,23 @@ impl PostingList {
     }
 }
 
-fn read(bytes: &[u8]) -> ReadResult<PostingList> {
+fn read(bytes: &[u8]) -> ReadResult<EntryList> {
     let mut reader = ByteReader::new(bytes);
     match reader.byte()? {
-        SPLIT => Ok(PostingList::Split),
+        SPLIT => Ok(EntryList::Split),
         LISTED => {
             let mut reversed_ms = reader.u64_be()?;
-            let mut postings = Vec::new();
+            let mut documents = Vec::new();
             while !reader.is_empty() {
                 let next = reversed_ms.checked_add(reader.varint()?);
                 reversed_ms = reader.check(next, "a time")?;
                 let document = reader.slice()?.to_vec();
-                postings.push(TimedDocument {
+                documents.push(TimedDocument {
                     reversed_ms,
                     document,
                 });
             }
-            Ok(PostingList::Listed(postings))
+            Ok(EntryList::Listed(documents))
         }
         _ => Err(reader.error("0 or 1")),
     }
@@ -78,13 +78,13 @@ mod tests {
 
     #[test]
     fn a_list_round_trips_and_a_cut_one_is_malformed() {
-        let postings = [(1 << 41, b"c"), (9, b"a"), (5, b"a"), (5, b"b")];
-        let postings =
-            postings.map(|(updated_ms, document)| TimedDocument::new(updated_ms, document));
-        for list in [PostingList::Listed(postings.into()), PostingList::Split] {
+        let documents = [(1 << 41, b"c"), (9, b"a"), (5, b"a"), (5, b"b")];
+        let documents =
+            documents.map(|(updated_ms, document)| TimedDocument::new(updated_ms, document));
+        for list in [EntryList::Listed(documents.into()), EntryList::Split] {
             let bytes = list.encode();
-            assert_eq!(PostingList::decode(&bytes).unwrap(), list);
-            assert!(PostingList::decode(&bytes[..bytes.len() - 1]).is_err());
+            assert_eq!(EntryList::decode(&bytes).unwrap(), list);
+            assert!(EntryList::decode(&bytes[..bytes.len() - 1]).is_err());
         }
     }
 }
