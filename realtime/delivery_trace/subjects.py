@@ -29,14 +29,14 @@ async def of_subscription(watched: QuerySubscription) -> Subject:
     collection = await facts.find(watched.subscriber.tenant.id, watched.request.collection)
     access = access_of(collection, watched.subscriber.principal)
 
-    async def ask_hub(known: TracedVersion) -> JsonObject:
+    async def ask_hub(traced: TracedVersion) -> JsonObject:
         trace = watched.running.hub.trace(
             watched.number,
-            known.key,
-            known.version,
-            xid=known.xid,
-            body=known.body,
-            times_ms=known.times_ms,
+            traced.key,
+            traced.version,
+            xid=traced.xid,
+            body=traced.body,
+            times_ms=traced.times_ms,
         )
         return {} if trace is None else cast("JsonObject", json.loads(trace))
 
@@ -69,11 +69,11 @@ async def of_query(
     if not grids:
         raise Unavailable("The grid has not started yet.", headers={"Retry-After": "1"})
 
-    async def ask_hub(known: TracedVersion) -> JsonObject:
+    async def ask_hub(traced: TracedVersion) -> JsonObject:
         grouped = request.group is not None
-        if known.body is None or not request.has_window or grouped:
+        if traced.body is None or not request.has_window or grouped:
             return {"sorted": False, "grouped": grouped}
-        return await _locate_in_window(collection, request, rule, known)
+        return await _locate_in_window(collection, request, rule, traced)
 
     return Subject(collection, request.filter, rule, is_ruled, grids[-1], ask_hub)
 
@@ -82,7 +82,7 @@ async def _locate_in_window(
     collection: CollectionFacts,
     request: QuerySubscribeRequest,
     rule: Filter | None,
-    known: TracedVersion,
+    traced: TracedVersion,
 ) -> JsonObject:
     """Locate a document relative to a window, by reading the rows up to its end."""
     limit = queries.MAX_LIMIT if request.limit is None else request.offset + request.limit
@@ -92,14 +92,14 @@ async def _locate_in_window(
     items = json.loads(selected.page(canonical=True).items)
     keys = [id_key(Value.parse(json.dumps(item["id"]).encode())) for item in items]
     rows = max(0, len(keys) - request.offset)
-    position = keys.index(known.key) if known.key in keys else None
+    position = keys.index(traced.key) if traced.key in keys else None
     inside = position is not None and position >= request.offset
     return {
         "sorted": True,
         "offset": request.offset,
         "limit": request.limit,
         "rows": rows,
-        "held_version": known.version if inside else None,
+        "held_version": traced.version if inside else None,
         "held_index": position - request.offset if position is not None and inside else None,
         "place": "inside" if inside else "behind" if position is None else "before",
     }

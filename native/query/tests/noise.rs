@@ -137,6 +137,8 @@ const UPDATES: &[&str] = &[
     "$slice",
     "$position",
     "$sort",
+    "$created",
+    "$updated",
     "and",
     "xor",
     "$type",

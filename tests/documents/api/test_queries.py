@@ -93,18 +93,18 @@ def pages(collection: CollectionClient, body: dict[str, object]) -> list[Any]:
             return documents
 
 
-@pytest.mark.parametrize("asked", FILTERS, ids=json.dumps)
+@pytest.mark.parametrize("condition", FILTERS, ids=json.dumps)
 def test_indexes_never_change_the_answer(
-    things: CollectionClient, unindexed: CollectionClient, asked: Any
+    things: CollectionClient, unindexed: CollectionClient, condition: Any
 ) -> None:
     for sort in SORTS:
-        body = {"filter": asked, "limit": 1000}
+        body = {"filter": condition, "limit": 1000}
         if sort is not None:
             body["sort"] = sort
         with_index, without = things.ask(body).json(), unindexed.ask(body).json()
         ours = [item["document"] for item in with_index["items"]]
-        assert ours == [item["document"] for item in without["items"]], (asked, sort)
-        assert pages(things, {**body, "limit": 37}) == ours, (asked, sort)
+        assert ours == [item["document"] for item in without["items"]], (condition, sort)
+        assert pages(things, {**body, "limit": 37}) == ours, (condition, sort)
 
 
 @pytest.mark.parametrize("way", [1, -1])
@@ -112,8 +112,8 @@ def test_a_document_matched_by_one_value_is_sorted_by_another(server: str, way: 
     collection = make_collection(server, indexes=[("a", [("a", way)], False)])
     collection.insert_many([{"_id": number, "a": 100 + number} for number in range(100)])
     collection.insert_many([{"_id": "first", "a": [0, 150]}, {"_id": "last", "a": [150, 900]}])
-    for asked, sort in ((1, ["first", 0, 1]), (-1, ["last", 99, 98])):
-        body = {"filter": {"a": {"$gte": 100, "$lt": 300}}, "sort": {"a": asked}, "limit": 3}
+    for direction, sort in ((1, ["first", 0, 1]), (-1, ["last", 99, 98])):
+        body = {"filter": {"a": {"$gte": 100, "$lt": 300}}, "sort": {"a": direction}, "limit": 3}
         items = [item["document"]["_id"] for item in collection.ask(body).json()["items"]]
         assert items == sort
         assert len(pages(collection, body)) == 102
@@ -145,6 +145,11 @@ def aged(server: str, backend: Backend) -> CollectionClient:
     return collection
 
 
+def _items(collection: CollectionClient, **body: object) -> list[Any]:
+    items: list[Any] = collection.ask(body).json()["items"]
+    return items
+
+
 def _sort_value(item: Any, name: str) -> Any:
     times = {"$created": item["created_at"], "$updated": item["updated_at"]}
     return times[name] if name in times else item["document"][name]
@@ -163,7 +168,7 @@ def _sorted_by_times(items: list[Any], sort: Any) -> list[str]:
 def test_documents_are_sorted_by_their_times_page_by_page(
     aged: CollectionClient, sort: Any
 ) -> None:
-    items = aged.ask({"limit": 100}).json()["items"]
+    items = _items(aged, limit=100)
     assert len({item["created_at"] for item in items}) < len(items), "no ties"
     expected = _sorted_by_times(items, sort)
     assert aged.ids(sort=sort, limit=100) == expected
@@ -172,24 +177,24 @@ def test_documents_are_sorted_by_their_times_page_by_page(
 
 
 def test_a_filter_with_an_index_narrows_a_sort_by_time(aged: CollectionClient) -> None:
-    items = aged.ask({"filter": {"group": 2}, "limit": 100}).json()["items"]
+    items = _items(aged, filter={"group": 2}, limit=100)
     expected = _sorted_by_times(items, [["$updated", -1]])
     assert aged.ids({"group": 2}, sort=[["$updated", -1]], limit=4) == expected[:4]
 
 
 def test_a_change_makes_a_document_the_last_changed_one(server: str) -> None:
-    things = make_collection(server)
-    things.insert_many([{"_id": name} for name in "abc"])
-    (newest,) = things.ask({"sort": [["$updated", -1]], "limit": 1}).json()["items"]
-    path = f"{things.path}/documents/c"
+    collection = make_collection(server)
+    collection.insert_many([{"_id": name} for name in "abc"])
+    (newest,) = _items(collection, sort=[["$updated", -1]], limit=1)
+    path = f"{collection.path}/documents/c"
 
     def changes_later() -> bool:
-        changed = things.caller.patch(path, {"$inc": {"n": 1}}).json()
+        changed = collection.caller.patch(path, {"$inc": {"n": 1}}).json()
         return bool(changed["updated_at"] > newest["updated_at"])
 
     wait_until(changes_later, what="a later millisecond")
-    assert things.ids(sort=[["$updated", -1]]) == ["c", "a", "b"]
-    assert things.ids(sort=[["$created", -1]]) == ["a", "b", "c"]
+    assert collection.ids(sort=[["$updated", -1]]) == ["c", "a", "b"]
+    assert collection.ids(sort=[["$created", -1]]) == ["a", "b", "c"]
 
 
 def test_a_cursor_of_a_sort_by_time_belongs_to_that_sort(aged: CollectionClient) -> None:
@@ -228,10 +233,10 @@ def test_a_cursor_belongs_to_its_query(things: CollectionClient) -> None:
     problem(things.ask({"cursor": "nonsense"}), 400, "invalid_cursor")
 
 
-@pytest.mark.parametrize("asked", FILTERS[:12], ids=json.dumps)
-def test_counts_agree_with_query_results(things: CollectionClient, asked: Any) -> None:
-    counted = things.caller.post(f"{things.path}/count", {"filter": asked})
-    assert counted.json() == {"count": len(things.ids(asked, limit=1000))}
+@pytest.mark.parametrize("condition", FILTERS[:12], ids=json.dumps)
+def test_counts_agree_with_query_results(things: CollectionClient, condition: Any) -> None:
+    counted = things.caller.post(f"{things.path}/count", {"filter": condition})
+    assert counted.json() == {"count": len(things.ids(condition, limit=1000))}
 
 
 @pytest.mark.parametrize(
@@ -264,8 +269,8 @@ def conditions(plan: Any) -> str:
 
 
 def test_explain_shows_the_index(things: CollectionClient, backend: Backend) -> None:
-    asked = {"filter": {"rank": {"$gte": 48}}, "limit": 5}
-    plan = things.caller.post(f"{things.path}/explain", asked).json()
+    condition = {"filter": {"rank": {"$gte": 48}}, "limit": 5}
+    plan = things.caller.post(f"{things.path}/explain", condition).json()
     assert plan["plan"]["index"] == "rank"
     if backend == Backend.POSTGRES:
         assert "Index Cond" in conditions(plan)
@@ -276,8 +281,8 @@ def test_explain_shows_the_index(things: CollectionClient, backend: Backend) -> 
 @pytest.mark.backend("postgres", reason="it reads PostgreSQL's plan")
 def test_a_range_of_an_index_begins_at_its_lower_bound(things: CollectionClient) -> None:
     """With a second lower bound, PostgreSQL 18 may read the index from its beginning."""
-    asked = {"filter": {"rank": {"$gte": 20, "$lt": 30}}, "limit": 5}
-    plan = things.caller.post(f"{things.path}/explain", asked).json()
+    condition = {"filter": {"rank": {"$gte": 20, "$lt": 30}}, "limit": 5}
+    plan = things.caller.post(f"{things.path}/explain", condition).json()
     assert conditions(plan).count("ROW(key, document_key) >") == 1
     assert "(key >" not in conditions(plan)
 

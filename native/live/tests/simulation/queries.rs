@@ -184,8 +184,9 @@ impl Query {
     }
 
     pub(crate) fn definition(self) -> QueryDefinition {
-        let (offset, limit, slack) = self.wanted.window.unwrap_or_default();
-        let (low, high) = (self.wanted.low, self.high());
+        let spec = self.wanted;
+        let (offset, limit, slack) = spec.window.unwrap_or_default();
+        let (low, high) = (spec.low, self.high());
         let filter = format!(r#"{{"n":{{"$gte":{low},"$lt":{high}}}}}"#);
         QueryDefinition {
             hash: self.hash(),
@@ -194,13 +195,13 @@ impl Query {
             collection: COLLECTION,
             rules_version: self.rules,
             filter: bson(&filter),
-            sort: match (self.wanted.window, self.grouped()) {
+            sort: match (spec.window, self.grouped()) {
                 (None, _) => [].into(),
-                (_, false) => self.wanted.order.sort(),
+                (_, false) => spec.order.sort(),
                 (_, true) => bson(r#"{"sort":[["count",-1]]}"#),
             },
             offset,
-            limit: (self.wanted.window.is_some() && limit != u32::MAX).then_some(limit),
+            limit: (spec.window.is_some() && limit != u32::MAX).then_some(limit),
             sorted: self.sorted(),
             slack,
             group: if self.grouped() {
@@ -257,17 +258,18 @@ impl Query {
 
     /// All matching documents in order: key and version.
     fn all(self, database: &Database) -> Vec<(u8, u64)> {
-        let found = database.all().filter(|(_, version)| self.matches(version));
-        let mut found: Vec<_> = found
-            .map(|(key, version)| (self.wanted.order.key(&version), key, version.version))
+        let spec = self.wanted;
+        let rows = database.all().filter(|(_, version)| self.matches(version));
+        let mut rows: Vec<_> = rows
+            .map(|(key, version)| (spec.order.key(&version), key, version.version))
             .collect();
-        if self.wanted.window.is_some() {
-            found.sort_unstable();
+        if spec.window.is_some() {
+            rows.sort_unstable();
         } else {
-            found.sort_by_key(|(_, key, _)| *key);
+            rows.sort_by_key(|(_, key, _)| *key);
         }
-        let found = found.into_iter();
-        found.map(|(_, key, version)| (key, version)).collect()
+        let rows = rows.into_iter();
+        rows.map(|(_, key, version)| (key, version)).collect()
     }
 
     /// All groups in order: the value that they share, and their contents.
