@@ -11,6 +11,8 @@ use rillbase_documents::envelope::Meta;
 use rillbase_documents::selection::CandidateRow;
 use rillbase_engine::{DbSnapshot, Scan, Sequence};
 
+use crate::definition::IndexTechnique;
+use crate::embedded_entries::{EmbeddedEntries, EmbeddedRead};
 use crate::error::{Error, Result};
 use crate::format::{
     DOCUMENTS, DocumentHead, EntryForm, PREFIX_BYTES, decode_document, document_key, prefix,
@@ -46,6 +48,15 @@ pub struct Candidate {
 }
 
 impl DocumentRecord {
+    pub(crate) fn decode(sequence: Sequence, value: &[u8]) -> Result<Self> {
+        let (head, body) = decode_document(value)?;
+        Ok(Self {
+            head,
+            batch: sequence.saturating_sub(u64::from(head.ordinal)),
+            body: body.to_vec(),
+        })
+    }
+
     /// It as a row for a selection, with its key and the entry by which it was found.
     pub fn row<'r>(&'r self, key: &'r [u8], entry: Option<&'r [u8]>) -> CandidateRow<'r> {
         let head = &self.head;
@@ -105,6 +116,7 @@ enum CandidateSource<'a> {
     Ordered(OrderedEntries<'a>),
     Unordered(UnorderedEntries<'a>),
     Newest(NewestEntries),
+    Embedded(EmbeddedEntries<'a>),
 }
 
 impl Collections {
@@ -128,7 +140,7 @@ impl Collections {
     ) -> Result<Option<DocumentRecord>> {
         let key = document_key(collection, key);
         let stored = self.db.get_with_sequence(&self.entries, &key, snapshot)?;
-        let stored = stored.map(|(sequence, value)| document(sequence, &value));
+        let stored = stored.map(|(sequence, value)| DocumentRecord::decode(sequence, &value));
         stored.transpose()
     }
 
@@ -168,7 +180,24 @@ impl Collections {
         }
         let installed = self.installed(collection)?;
         let index = installed.definition.index(plan.index);
-        let forms = index.ok_or(Error::NoIndex)?.forms();
+        let index = index.ok_or(Error::NoIndex)?;
+        if index.technique == IndexTechnique::Embedded {
+            let read = EmbeddedRead {
+                place: (collection, index.number),
+                since: index.embedded_since,
+                has_entries: plan.has_entries,
+                is_by_time: plan.order == PlanOrder::ByTime,
+            };
+            let after = after.as_ref();
+            return Ok(CandidateSource::Embedded(EmbeddedEntries::new(
+                self,
+                snapshot,
+                read,
+                &plan.ranges,
+                after,
+            )));
+        }
+        let forms = index.forms();
         let index = ((collection, plan.index), forms);
         let ranges = &plan.ranges;
         Ok(match plan.order {
@@ -219,8 +248,10 @@ impl Iterator for CandidateScan<'_> {
 
 impl CandidateScan<'_> {
     fn next_candidate(&mut self) -> Result<Option<Candidate>> {
-        if let CandidateSource::Documents(..) = self.source {
-            return self.next_document();
+        match &mut self.source {
+            CandidateSource::Documents(..) => return self.next_document(),
+            CandidateSource::Embedded(entries) => return entries.next(),
+            _ => {}
         }
         while let Some(next) = self.next_entry()? {
             let stored = self
@@ -241,7 +272,7 @@ impl CandidateScan<'_> {
 
     fn next_entry(&mut self) -> Result<Option<DocumentEntry>> {
         let position = match &mut self.source {
-            CandidateSource::Documents(..) => None,
+            CandidateSource::Documents(..) | CandidateSource::Embedded(_) => None,
             CandidateSource::Unordered(entries) => return entries.next(),
             CandidateSource::Ordered(entries) => entries.next()?,
             CandidateSource::Newest(entries) => entries.next()?.as_ref().map(position_of),
@@ -266,7 +297,7 @@ impl CandidateScan<'_> {
                 *current = Some(store.scan_documents(self.collection, &range, self.snapshot)?);
                 continue;
             };
-            let stored = document(scan.sequence(), scan.value())?;
+            let stored = DocumentRecord::decode(scan.sequence(), scan.value())?;
             let key = scan.key().get(PREFIX_BYTES..).unwrap_or_default().to_vec();
             scan.advance()?;
             if !stored.head.is_tombstone {
@@ -313,13 +344,4 @@ fn behind(mut range: EncodedRange, key: &[u8]) -> Option<EncodedRange> {
     let next = [key, &[0]].concat();
     range.low = range.low.max(next);
     Some(range)
-}
-
-fn document(sequence: Sequence, value: &[u8]) -> Result<DocumentRecord> {
-    let (head, body) = decode_document(value)?;
-    Ok(DocumentRecord {
-        head,
-        batch: sequence.saturating_sub(u64::from(head.ordinal)),
-        body: body.to_vec(),
-    })
 }

@@ -84,6 +84,7 @@ fn index(value: ValueRef<'_>) -> Result<NativeIndex> {
         is_unique: false,
         technique: IndexTechnique::default(),
         is_ready: false,
+        embedded_since: 0,
     };
     for (name, value) in fields.iter() {
         match (name, value) {
@@ -97,7 +98,7 @@ fn index(value: ValueRef<'_>) -> Result<NativeIndex> {
             ("technique", ValueRef::String(technique)) => {
                 let technique = IndexTechnique::parse(technique);
                 index.technique =
-                    technique.ok_or_else(|| invalid(name, "composite, lazy or eager"))?;
+                    technique.ok_or_else(|| invalid(name, "composite, lazy, eager or embedded"))?;
             }
             ("fields", ValueRef::Array(fields)) => {
                 index.fields = fields.iter().map(field).collect::<Result<_>>()?;

@@ -30,10 +30,12 @@ pub enum IndexTechnique {
     Lazy,
     /// One list per entry, the newest document first, which each write reads and replaces.
     Eager,
+    /// Nowhere: tables record which values the documents in them have.
+    Embedded,
 }
 
 impl IndexTechnique {
-    const ALL: [Self; 3] = [Self::Composite, Self::Lazy, Self::Eager];
+    const ALL: [Self; 4] = [Self::Composite, Self::Lazy, Self::Eager, Self::Embedded];
 
     /// Its name in declarations and replies.
     pub const fn name(self) -> &'static str {
@@ -41,6 +43,7 @@ impl IndexTechnique {
             Self::Composite => "composite",
             Self::Lazy => "lazy",
             Self::Eager => "eager",
+            Self::Embedded => "embedded",
         }
     }
 
@@ -53,11 +56,17 @@ impl IndexTechnique {
         self != Self::Composite
     }
 
+    /// Whether it has entries.
+    pub(crate) fn is_stored(self) -> bool {
+        self != Self::Embedded
+    }
+
     fn byte(self) -> u8 {
         match self {
             Self::Composite => 0,
             Self::Lazy => 1,
             Self::Eager => 2,
+            Self::Embedded => 3,
         }
     }
 
@@ -81,6 +90,9 @@ pub struct NativeIndex {
     pub technique: IndexTechnique,
     /// Whether all documents are in it. Until then it is written and not read.
     pub is_ready: bool,
+    /// Of an embedded index: the version of the extractor since which tables have its values. The
+    /// store determines it.
+    pub embedded_since: u64,
 }
 
 impl NativeIndex {
@@ -100,7 +112,8 @@ impl NativeIndex {
     pub(crate) fn form(&self, is_enforced: bool) -> EntryForm {
         match self.technique {
             IndexTechnique::Composite if self.is_unique && is_enforced => EntryForm::Unique,
-            IndexTechnique::Composite => EntryForm::Composite,
+            // An embedded index has no entries.
+            IndexTechnique::Composite | IndexTechnique::Embedded => EntryForm::Composite,
             IndexTechnique::Lazy => EntryForm::Timed,
             IndexTechnique::Eager => EntryForm::List,
         }
@@ -115,6 +128,7 @@ impl NativeIndex {
             IndexTechnique::Composite => &[EntryForm::Composite],
             IndexTechnique::Lazy => &[EntryForm::Timed],
             IndexTechnique::Eager => &[EntryForm::List, EntryForm::Timed],
+            IndexTechnique::Embedded => &[],
         }
     }
 }
@@ -141,7 +155,9 @@ impl NativeDefinition {
     }
 
     pub(crate) fn compile(&self, collection: u64) -> Result<Arc<CollectionDefinition>> {
-        let indexes = self.indexes.iter().map(|index| index.compiled(collection));
+        let stored = self.indexes.iter();
+        let stored = stored.filter(|index| index.technique.is_stored());
+        let indexes = stored.map(|index| index.compiled(collection));
         let schema = self.schema.as_deref().map(Document::trusted);
         let schema = schema.map(ValueRef::Document);
         let compiled = CollectionDefinition::new(schema, indexes.collect());
@@ -150,7 +166,7 @@ impl NativeDefinition {
     }
 
     /// `2 write_version rules_version elements values has_schema [schema] count (number name unique
-    /// technique ready count (path direction)*)*`; version 1, which earlier releases read, has no
+    /// technique since ready count (path direction)*)*`; version 1, which earlier releases read, has no
     /// techniques.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let is_composite = |index: &NativeIndex| index.technique == IndexTechnique::Composite;
@@ -173,6 +189,7 @@ impl NativeDefinition {
             out.push(u8::from(index.is_unique));
             if has_techniques {
                 out.push(index.technique.byte());
+                out.put_varint(index.embedded_since);
             }
             out.push(u8::from(index.is_ready));
             out.put_varint(index.fields.len() as u64);
@@ -227,6 +244,7 @@ fn index(reader: &mut ByteReader<'_>, has_technique: bool) -> ReadResult<NativeI
         } else {
             IndexTechnique::Composite
         },
+        embedded_since: if has_technique { reader.varint()? } else { 0 },
         is_ready: reader.flag()?,
         fields: reader.list(|reader| {
             let path = reader.text()?.to_owned();
@@ -268,11 +286,15 @@ mod tests {
                 is_unique: true,
                 technique: IndexTechnique::Composite,
                 is_ready: false,
+                embedded_since: 300,
             }],
         };
         for technique in IndexTechnique::ALL {
             let mut definition = definition.clone();
             definition.indexes[0].technique = technique;
+            if technique == IndexTechnique::Composite {
+                definition.indexes[0].embedded_since = 0;
+            }
             let bytes = definition.encode();
             assert_eq!(NativeDefinition::decode(&bytes).unwrap(), definition);
             assert!(NativeDefinition::decode(&bytes[..bytes.len() - 1]).is_err());

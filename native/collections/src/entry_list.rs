@@ -39,7 +39,7 @@ impl EntryList {
         out.extend_from_slice(&before.to_be_bytes());
         for document in documents {
             out.put_varint(document.reversed_ms.saturating_sub(before));
-            out.put_slice(&document.document);
+            out.put_slice(&document.key);
             before = document.reversed_ms;
         }
         out
@@ -60,11 +60,8 @@ fn read(bytes: &[u8]) -> ReadResult<EntryList> {
             while !reader.is_empty() {
                 let next = reversed_ms.checked_add(reader.varint()?);
                 reversed_ms = reader.check(next, "a time")?;
-                let document = reader.slice()?.to_vec();
-                documents.push(TimedDocument {
-                    reversed_ms,
-                    document,
-                });
+                let key = reader.slice()?.to_vec();
+                documents.push(TimedDocument { reversed_ms, key });
             }
             Ok(EntryList::Listed(documents))
         }

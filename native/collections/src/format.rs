@@ -87,14 +87,14 @@ impl EntryForm {
 pub(crate) struct TimedDocument {
     /// The complement of the time of its last change, in milliseconds since 1970.
     pub(crate) reversed_ms: u64,
-    pub(crate) document: Vec<u8>,
+    pub(crate) key: Vec<u8>,
 }
 
 impl TimedDocument {
-    pub(crate) fn new(updated_ms: i64, document: &[u8]) -> Self {
+    pub(crate) fn new(updated_ms: i64, key: &[u8]) -> Self {
         Self {
             reversed_ms: !unsigned(updated_ms),
-            document: document.to_vec(),
+            key: key.to_vec(),
         }
     }
 }
@@ -119,7 +119,7 @@ pub(crate) fn entry_key(
 pub(crate) fn timed_key(place: (u64, u32), entry: &[u8], timed: &TimedDocument) -> Vec<u8> {
     let mut key = entry_head(place, EntryForm::Timed, entry);
     key.extend_from_slice(&timed.reversed_ms.to_be_bytes());
-    key.extend_from_slice(&timed.document);
+    key.extend_from_slice(&timed.key);
     put_entry_length(&mut key, entry);
     key
 }
@@ -221,7 +221,7 @@ pub(crate) fn split_timed(key: &[u8]) -> Result<(&[u8], TimedDocument)> {
         let (time, document) = rest.split_first_chunk::<TIME_BYTES>()?;
         let timed = TimedDocument {
             reversed_ms: u64::from_be_bytes(*time),
-            document: document.to_vec(),
+            key: document.to_vec(),
         };
         Some((entry, timed))
     };

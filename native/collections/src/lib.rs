@@ -15,6 +15,8 @@
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
 //! - `entry_changes.rs` — the entries of indexes that a batch removes and adds; `entry_list.rs` —
 //!   the lists of eager indexes.
+//! - `embedded.rs` — the values of embedded indexes, which tables record; `embedded_entries.rs` —
+//!   documents by them.
 //! - `plan.rs` — how the candidates of a query are read; `candidate_scan.rs` — documents by key, and
 //!   candidates. The server decides which of them match. `ordered_entries.rs`, `newest_entries.rs`
 //!   and `unordered_entries.rs` — the entries of an index in its order, in that of times, and in any.
@@ -36,6 +38,8 @@ mod decision;
 mod declaration;
 mod definition;
 mod document_scan;
+mod embedded;
+mod embedded_entries;
 mod entry_changes;
 mod error;
 mod feed;
@@ -53,6 +57,7 @@ pub use candidate_scan::{Candidate, CandidatePosition, CandidateScan, DocumentRe
 pub use claim::{ClaimRecord, ClaimedResult, CollectionClaim};
 pub use definition::{IndexTechnique, NativeDefinition, NativeIndex};
 pub use document_scan::DocumentScan;
+pub use embedded::EmbeddedIndexes;
 pub use error::{Error, Result};
 pub use feed::{CollectionFeed, LoggedDocument, LoggedTransaction};
 pub use format::DocumentHead;

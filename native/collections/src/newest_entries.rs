@@ -142,7 +142,7 @@ impl NewestEntries {
 pub(crate) fn position_of(document: &TimedDocument) -> CandidatePosition {
     CandidatePosition {
         entry: document.reversed_ms.to_be_bytes().to_vec(),
-        document: document.document.clone(),
+        document: document.key.clone(),
     }
 }
 
@@ -150,7 +150,7 @@ fn timed_document(position: &CandidatePosition) -> Option<TimedDocument> {
     let time = position.entry.as_slice().try_into().ok()?;
     Some(TimedDocument {
         reversed_ms: u64::from_be_bytes(time),
-        document: position.document.clone(),
+        key: position.document.clone(),
     })
 }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rillbase_documents::definition::CollectionDefinition;
 use rillbase_engine::{
-    Db, DbOptions, DbSnapshot, Durability, KeyHead, Keyspace, KeyspaceOptions, Millis, Sequence,
+    Db, DbOptions, DbSnapshot, Durability, Extractor, KeyHead, Keyspace, KeyspaceOptions, Millis, Sequence,
     WriteBatch,
 };
 
 use crate::counters::{Greatest, PairSum, decode_pair};
-use crate::definition::{MAX_COLLECTION, NativeDefinition};
+use crate::definition::{IndexTechnique, MAX_COLLECTION, NativeDefinition};
+use crate::embedded::EmbeddedIndexes;
 use crate::error::{Error, Result};
 use crate::feed::WrittenGroups;
 use crate::format::{EntryHeads, prefix};
@@ -66,6 +67,7 @@ pub struct Collections {
     pub(crate) counts: Keyspace,
     pub(crate) floors: Keyspace,
     pub(crate) claims: Keyspace,
+    embedded: Arc<EmbeddedIndexes>,
     installed: RwLock<HashMap<u64, Arc<InstalledCollection>>>,
     queues: Box<[Mutex<()>]>,
     pub(crate) written: Arc<WrittenGroups>,
@@ -74,11 +76,12 @@ pub struct Collections {
 impl Collections {
     /// The options of a database with the keyspaces of collections.
     #[must_use]
-    pub fn options(options: DbOptions) -> DbOptions {
+    pub fn options(options: DbOptions, embedded: &Arc<EmbeddedIndexes>) -> DbOptions {
         // A memtable is filled while another one is flushed.
         let entries = KeyspaceOptions {
             memtable_bytes: options.memtables_bytes / 2,
             head: KeyHead::Function(Arc::new(EntryHeads)),
+            extractor: Some(Arc::clone(embedded) as Arc<dyn Extractor>),
             ..KeyspaceOptions::default()
         };
         let counts = KeyspaceOptions {
@@ -98,7 +101,7 @@ impl Collections {
     }
 
     /// Opens the collections of a database that was opened with [`Self::options`].
-    pub fn open(db: &Arc<Db>) -> Result<Self> {
+    pub fn open(db: &Arc<Db>, embedded: Arc<EmbeddedIndexes>) -> Result<Self> {
         let keyspace = |name: &str| {
             db.keyspace(name)
                 .ok_or(Error::Malformed("a database without collections"))
@@ -111,6 +114,7 @@ impl Collections {
             let number = scan.key().try_into().map(u64::from_be_bytes);
             let number = number.map_err(|_| Error::Malformed("the key of a definition"))?;
             let definition = NativeDefinition::decode(scan.value())?;
+            embedded.install(number, &definition);
             installed.insert(number, Arc::new(install(number, definition, 0)?));
             scan.advance()?;
         }
@@ -122,6 +126,7 @@ impl Collections {
             definitions,
             db: Arc::clone(db),
             installed: RwLock::new(installed),
+            embedded,
             queues: (0..QUEUES).map(|_| Mutex::default()).collect(),
             written: Arc::default(),
         })
@@ -172,7 +177,7 @@ impl Collections {
     /// Installs a definition, durably, between two groups of writes. One whose version is not
     /// greater than the installed one's changes nothing. The entries of indexes that it no longer
     /// has are removed.
-    pub fn define(&self, collection: u64, definition: NativeDefinition) -> Result<()> {
+    pub fn define(&self, collection: u64, mut definition: NativeDefinition) -> Result<()> {
         let _queues = self.lock_queues(std::iter::once(collection));
         let before = self.installed(collection).ok();
         if before
@@ -180,6 +185,16 @@ impl Collections {
             .is_some_and(|before| before.definition.write_version >= definition.write_version)
         {
             return Ok(());
+        }
+        let _installing = self.embedded.lock();
+        let version = self.embedded.next_version(self.db.snapshot().sequence());
+        for index in &mut definition.indexes {
+            let before = before.as_ref().map(|before| &before.definition);
+            let before = before.and_then(|before| before.index(index.number));
+            index.embedded_since = match index.technique {
+                IndexTechnique::Embedded => before.map_or(version, |before| before.embedded_since),
+                _ => 0,
+            };
         }
         let mut installed = install(collection, definition, 0)?;
         let definition = &installed.definition;
@@ -194,6 +209,7 @@ impl Collections {
             }
         }
         self.db.write(batch, Durability::Sync)?;
+        self.embedded.install(collection, definition);
         installed.since = self.db.snapshot().sequence();
         let mut all = self.installed.write();
         all.insert(collection, Arc::new(installed));
@@ -213,6 +229,7 @@ impl Collections {
             batch.delete_range(keyspace, &start, &end);
         }
         self.db.write(batch, Durability::Sync)?;
+        self.embedded.remove(collection);
         self.installed.write().remove(&collection);
         Ok(())
     }

@@ -161,7 +161,7 @@ impl FormScan {
                 }
                 EntryForm::Timed => {
                     let (entry, timed) = split_timed(key)?;
-                    (entry, timed.document)
+                    (entry, timed.key)
                 }
             };
             return Ok(Some(self.entry(entry.to_vec(), document)));
@@ -193,8 +193,7 @@ fn key_range(place: (u64, u32), form: EntryForm, range: &EncodedRange) -> KeyRan
 fn listed(scan: &Scan) -> Result<Vec<Vec<u8>>> {
     Ok(match EntryList::decode(scan.value())? {
         EntryList::Listed(documents) => {
-            let documents = documents.into_iter().map(|document| document.document);
-            documents.collect()
+            documents.into_iter().map(|document| document.key).collect()
         }
         EntryList::Split => Vec::new(),
     })
