@@ -33,8 +33,8 @@ const VALID_UNTIL: u8 = 0;
 /// The size of an element's times before its payload.
 const TIMES_BYTES: usize = 16;
 
-/// The size of the sequence at the end of an element's key. In a keyspace with this
-/// [`KeyHead::FixedTail`] filters contain lists, which avoids reading tables without entries of a list.
+/// The size of the sequence at the end of an element's key. With this
+/// [`crate::KeyHead::FixedTail`] filters contain lists, which avoids reading tables without a list.
 const NAME_BYTES: usize = 8;
 
 /// Extracts the times of elements; the extractor of keyspaces with lists.

@@ -169,8 +169,11 @@ impl HeadModel {
             assert_eq!(backward(&mut scan, head, of), expected);
 
             let pair = [other.min(of), other.max(of)];
-            let ends = pair.map(prefix_end);
-            let end = ends.iter().all(Option::is_some).then(|| ends.iter().max());
+            let limits = pair.map(prefix_end);
+            let end = limits
+                .iter()
+                .all(Option::is_some)
+                .then(|| limits.iter().max());
             seeking.seek_heads(pair[0], &pair).unwrap();
             let end = end.flatten().and_then(Option::as_deref);
             let both = forward(&mut seeking, head, &pair, end);

@@ -265,8 +265,8 @@ fn runs_without_a_key_are_not_read_if_its_head_is_the_whole_key() {
 fn a_range_delete_applies_to_heads_that_the_filter_of_its_table_excludes() {
     for head in [KeyHead::Whole, KeyHead::FixedTail(4), by_length()] {
         let (db, space) = open(&Arc::new(MemoryVfs::new()), head);
-        let (deleted, kept) = (key("some", "tail"), key("soon", "tail"));
-        for key in [&deleted, &kept] {
+        let (deleted, remaining) = (key("some", "tail"), key("soon", "tail"));
+        for key in [&deleted, &remaining] {
             let mut batch = WriteBatch::new();
             batch.put(&space, key, b"x");
             db.write(batch, Durability::Buffered).unwrap();
@@ -287,7 +287,7 @@ fn a_range_delete_applies_to_heads_that_the_filter_of_its_table_excludes() {
             assert_eq!(db.get(&space, key).unwrap().is_some(), by_seek == 1);
             by_seek
         };
-        assert_eq!([count(&deleted), count(&kept)], [0, 1]);
+        assert_eq!([count(&deleted), count(&remaining)], [0, 1]);
         assert!(db.get_at(&space, &deleted, &snapshot).unwrap().is_some());
     }
 }

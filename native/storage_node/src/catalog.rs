@@ -362,7 +362,7 @@ impl NamespaceCatalog {
 }
 
 /// A UUID, with or without hyphens.
-pub(crate) fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
     let has_hyphens = text.len() == 36;
     let mut digits = Vec::with_capacity(32);

@@ -60,6 +60,7 @@ def test_existing_documents_are_found_by_a_new_index(
     assert shown(caller, account) == {
         **BY_RANK,
         "unique": False,
+        "technique": "auto",
         "state": "ready",
         "progress": {"done": 50, "total": 50},
         "error": None,

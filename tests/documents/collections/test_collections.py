@@ -46,6 +46,7 @@ def test_a_new_collection_is_returned_as_declared(caller: Caller, account: Tenan
     index = {
         **INDEX,
         "unique": False,
+        "technique": "auto",
         "state": "ready",
         "progress": {"done": 0, "total": 0},
         "error": None,

@@ -81,7 +81,9 @@ def test_the_newest_documents_of_a_value_are_read_in_order(
     created = create(caller, account, by_shop(technique))
     assert techniques(created) == [technique]
     fill(account)
-    put(account, {"_id": 4, "shop": 1, "changed": True}, {"_id": 5, "shop": 1})
+    for number in (2, 4):
+        path = f'/v1/collections/things/documents/~{{"$numberInt":"{number}"}}'
+        assert caller.patch(path, {"$set": {"shop": 1}}).status_code == 200
     caller.delete('/v1/collections/things/documents/~{"$numberInt":"7"}')
     assert plan(caller, filter={"shop": 1}, limit=3) == {
         "reads": "index",
@@ -95,7 +97,8 @@ def test_the_newest_documents_of_a_value_are_read_in_order(
         "first_batch": 128,
     }
     expected = newest(caller, {1})
-    assert expected[:2] == [4, 5]
+    assert expected[0] == 4
+    assert expected[1] == 2
     assert 7 not in expected
     assert ids(page(caller, filter={"shop": 1}, limit=3)) == expected[:3]
 

@@ -328,9 +328,13 @@ def test_a_plan_of_a_caller_reads_only_the_collection(client: redis.Redis, goods
             number.append(rest % 128 + 128)
             rest //= 128
         number.append(rest)
-        for order in range(3):
+        for order in range(4):
             for backward in range(2):
                 plan = bytes([*number, order, backward, 0, 1, 0, 0])
+                if index > 2:
+                    with pytest.raises(redis.ResponseError, match="NO_INDEX"):
+                        query(client, goods, {}, [], "PLAN", plan)
+                    continue
                 reply = query(client, goods, {}, [], "PLAN", plan)
                 assert ids(reply) in ([], ["own"])
 

@@ -9,7 +9,6 @@ use rillbase_documents::partition::hash_partition;
 use super::CommandStep;
 use super::collections::{MAX_EXAMINED, MAX_TIME};
 use super::follow::REPLY_BYTES;
-use crate::catalog::parse_uuid;
 use crate::copy_row::put_copy_row;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
@@ -23,7 +22,7 @@ const DEFAULT_BYTES: usize = 1 << 20;
 /// What is copied.
 struct CopyRequest {
     /// The UUID that is the collection's name.
-    id: [u8; 16],
+    id: u128,
     partition: u16,
     partitions: u16,
     after: Option<Vec<u8>>,
@@ -73,7 +72,7 @@ pub(super) fn copy(
         Some(name) => node.snapshots.renewed(name, node.now())?,
         None => node.snapshots.open(&node.db, ADMIN)?,
     };
-    let part = match find(node, namespace, name) {
+    let part = match find(node, namespace, (name, request.id)) {
         Some(number) => {
             let after = request.after.as_deref();
             let scan = node
@@ -88,9 +87,12 @@ pub(super) fn copy(
     Ok(CommandStep::Done)
 }
 
-fn find(node: &NodeCore, namespace: &str, name: &str) -> Option<u64> {
+/// The number of a collection, by any spelling of its name.
+fn find(node: &NodeCore, namespace: &str, (name, id): (&str, u128)) -> Option<u64> {
     let namespace = node.catalog.namespace(namespace).ok()?;
-    namespace.collection(name).ok()
+    let spellings = [name.to_owned(), hyphenated(id), format!("{id:032x}")];
+    let mut numbers = spellings.iter().map(|name| namespace.collection(name));
+    numbers.find_map(Result::ok)
 }
 
 /// The documents of a reply.
@@ -109,7 +111,8 @@ impl CopyPart {
             if hash_partition(key_hash(key), request.partitions) == request.partition {
                 let (head, body) = scan.document()?;
                 if !head.is_tombstone {
-                    put_copy_row(&mut part.rows, request.id, key, (&head, body));
+                    let id = request.id.to_be_bytes();
+                    put_copy_row(&mut part.rows, id, key, (&head, body));
                 }
             }
             examined += 1;
@@ -136,6 +139,47 @@ impl CopyPart {
         match &self.after {
             Some(key) => reply.bulk(key),
             None => reply.null(),
+        }
+    }
+}
+
+/// Parses a UUID with or without hyphens.
+fn parse_uuid(text: &str) -> Option<u128> {
+    let digits = text.replace('-', "");
+    let is_hex = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let id = u128::from_str_radix(&digits, 16).ok().filter(|_| is_hex)?;
+    (text == digits || text.eq_ignore_ascii_case(&hyphenated(id))).then_some(id)
+}
+
+fn hyphenated(id: u128) -> String {
+    let [first, second, third, fourth] = [96, 80, 64, 48].map(|shift| id >> shift);
+    format!(
+        "{first:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        second & 0xffff,
+        third & 0xffff,
+        fourth & 0xffff,
+        id & 0xffff_ffff_ffff
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_is_read_with_and_without_hyphens() {
+        let id = 0x0123_4567_89ab_cdef_0011_2233_4455_6677;
+        let text = "01234567-89ab-cdef-0011-223344556677";
+        assert_eq!(hyphenated(id), text);
+        let plain = text.replace('-', "");
+        for spelling in [text, &plain, &text.to_uppercase(), &plain.to_uppercase()] {
+            assert_eq!(parse_uuid(spelling), Some(id), "{spelling}");
+        }
+        let shifted = "0123456-789ab-cdef-0011-223344556677";
+        let short = plain.replacen('0', "", 1);
+        let signed = plain.replacen('0', "+", 1);
+        for other in ["goods", "", "é", shifted, &short, &signed] {
+            assert_eq!(parse_uuid(other), None, "{other}");
         }
     }
 }
