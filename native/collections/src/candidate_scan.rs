@@ -183,10 +183,8 @@ impl Collections {
         let index = index.ok_or(Error::NoIndex)?;
         if index.technique == IndexTechnique::Embedded {
             let read = EmbeddedRead {
-                place: (collection, index.number),
-                since: index.embedded_since,
-                has_entries: plan.has_entries,
                 is_by_time: plan.order == PlanOrder::ByTime,
+                ..EmbeddedRead::of(collection, index, plan.has_entries)
             };
             let after = after.as_ref();
             return Ok(CandidateSource::Embedded(EmbeddedEntries::new(

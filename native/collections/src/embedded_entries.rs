@@ -11,6 +11,7 @@ use rillbase_documents::bounds::EncodedRange;
 use rillbase_engine::{DbSnapshot, Ranked, RankedEntry, ZoneMap};
 
 use crate::candidate_scan::{Candidate, CandidatePosition, DocumentRecord};
+use crate::definition::NativeIndex;
 use crate::embedded::{attribute_of, attribute_value};
 use crate::error::Result;
 use crate::format::{PREFIX_BYTES, TimedDocument, prefix};
@@ -31,6 +32,18 @@ pub(crate) struct EmbeddedRead {
     pub(crate) has_entries: bool,
     /// Whether all ranges are read together, in the order of times.
     pub(crate) is_by_time: bool,
+}
+
+impl EmbeddedRead {
+    /// A read of ranges one after another.
+    pub(crate) fn of(collection: u64, index: &NativeIndex, has_entries: bool) -> Self {
+        Self {
+            place: (collection, index.number),
+            since: index.embedded_since,
+            has_entries,
+            is_by_time: false,
+        }
+    }
 }
 
 /// The documents of some ranges.
@@ -196,6 +209,24 @@ impl<'a> EmbeddedEntries<'a> {
             },
             key: document.key,
         })
+    }
+}
+
+impl Collections {
+    /// The number of documents in ranges of an embedded index, up to a limit.
+    pub(crate) fn count_embedded(
+        &self,
+        read: EmbeddedRead,
+        ranges: &[EncodedRange],
+        most: usize,
+        snapshot: &DbSnapshot,
+    ) -> Result<usize> {
+        let mut entries = EmbeddedEntries::new(self, snapshot, read, ranges, None);
+        let mut count = 0;
+        while count < most && entries.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
     }
 }
 

@@ -11,9 +11,9 @@ use rillbase_documents::entry::IndexEntry;
 use rillbase_engine::WriteBatch;
 
 use crate::definition::number_in_collection;
+use crate::entry_list::{EntryList, MAX_LIST_BYTES};
 use crate::error::Result;
 use crate::format::{EntryForm, TimedDocument, entry_key, list_key, timed_key};
-use crate::entry_list::{MAX_LIST_BYTES, EntryList};
 use crate::store::{Collections, InstalledCollection};
 
 /// How an entry of a document is stored.

@@ -71,6 +71,13 @@ impl Collections {
         let collection = self.current(build.collection, build.write_version)?;
         let index = collection.definition.index(build.index);
         let index = index.ok_or(Error::NoIndex)?;
+        if !index.technique.is_stored() {
+            // Documents of older tables are read until these are rewritten.
+            return Ok(BuiltPart {
+                documents: 0,
+                after: None,
+            });
+        }
         let mut part = IndexPart {
             collection: &collection,
             index,

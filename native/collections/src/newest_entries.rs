@@ -12,12 +12,12 @@ use rillbase_documents::bounds::EncodedRange;
 use rillbase_engine::{DbSnapshot, Scan};
 
 use crate::candidate_scan::CandidatePosition;
+use crate::entry_list::EntryList;
 use crate::error::Result;
 use crate::format::{
     EntryForm, TimedDocument, entry_end, entry_head, list_key, prefix, range_end, range_start,
     split_timed, timed_key, whole_entry,
 };
-use crate::entry_list::EntryList;
 use crate::store::Collections;
 
 /// More heads are not worthwhile: each is looked up.

@@ -11,12 +11,16 @@ use rillbase_query::filter::Filter;
 use rillbase_query::sort::Sort;
 
 use crate::definition::NativeIndex;
+use crate::embedded_entries::EmbeddedRead;
 use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS, EntryForm};
 use crate::store::{Collections, InstalledCollection};
 
 /// Counting stops here: above this number, plans do not differ much.
 const COUNT_AT_MOST: usize = 2_000;
+
+/// The documents of more ranges of an embedded index are not merged by time.
+const MAX_EMBEDDED_RANGES: usize = 16;
 
 /// What a plan is chosen for.
 #[derive(Debug, Clone)]
@@ -52,6 +56,8 @@ pub struct ScanPlan {
     pub index: u32,
     /// What is read of it, in ascending order.
     pub ranges: Vec<EncodedRange>,
+    /// Whether each range is a single entry.
+    pub has_entries: bool,
     /// The order.
     pub order: PlanOrder,
     /// Whether it is read from its end.
@@ -70,13 +76,14 @@ impl ScanPlan {
         Self {
             index: DOCUMENTS,
             ranges,
+            has_entries: false,
             order,
             is_backward: false,
             entries: None,
         }
     }
 
-    /// The plan as bytes: `index order backward optional(entries) count (low:slice
+    /// The plan as bytes: `index order backward has-entries optional(entries) count (low:slice
     /// optional(high:slice))*`.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -88,6 +95,7 @@ impl ScanPlan {
             PlanOrder::ByTime => 3,
         });
         out.push(u8::from(self.is_backward));
+        out.push(u8::from(self.has_entries));
         out.push(u8::from(self.entries.is_some()));
         if let Some(entries) = self.entries {
             out.put_varint(entries as u64);
@@ -118,6 +126,7 @@ fn read(bytes: &[u8]) -> ReadResult<ScanPlan> {
         _ => return Err(reader.error("an order")),
     };
     let is_backward = reader.flag()?;
+    let has_entries = reader.flag()?;
     let entries = reader.optional(ByteReader::varint)?;
     let ranges = reader.list(|reader| {
         Ok(EncodedRange {
@@ -129,6 +138,7 @@ fn read(bytes: &[u8]) -> ReadResult<ScanPlan> {
     Ok(ScanPlan {
         index,
         ranges,
+        has_entries,
         order,
         is_backward,
         entries: entries.map(|entries| usize::try_from(entries).unwrap_or(usize::MAX)),
@@ -147,10 +157,12 @@ struct UsableIndex<'a> {
 
 impl UsableIndex<'_> {
     fn plan(&self, order: PlanOrder, is_backward: bool) -> ScanPlan {
-        let ranges = self.bounds.as_ref().map(|bounds| bounds.ranges.clone());
+        let bounds = self.bounds.as_ref();
+        let ranges = bounds.map(|bounds| bounds.ranges.clone());
         ScanPlan {
             index: self.index.number,
             ranges: ranges.unwrap_or_else(EncodedRange::everything),
+            has_entries: bounds.is_some_and(|bounds| bounds.are_entries),
             order,
             is_backward,
             entries: self.bounds.as_ref().map(|_| self.entries),
@@ -217,10 +229,17 @@ impl Collections {
         let by_time = candidates
             .iter()
             .filter(|one| one.index.technique.is_by_time());
-        let Some(narrowest) = by_time.min_by_key(|one| one.entries) else {
+        // Of two, one with entries is better.
+        let cost = |one: &&UsableIndex| (one.entries, !one.index.technique.is_stored());
+        let Some(narrowest) = by_time.min_by_key(cost) else {
             return Ok(None);
         };
         let ranges = narrowest.bounds.as_ref().map(|bounds| &*bounds.ranges);
+        if !narrowest.index.technique.is_stored() {
+            let count = ranges.map_or(0, <[EncodedRange]>::len);
+            let is_few = count <= MAX_EMBEDDED_RANGES;
+            return Ok(is_few.then(|| narrowest.plan(PlanOrder::ByTime, false)));
+        }
         let place = (collection, narrowest.index.number);
         let heads = self.heads(
             (place, narrowest.index.forms()),
@@ -259,7 +278,14 @@ impl Collections {
             if let Some(limits) = &limits {
                 let place = ((installed.number, index.number), index.forms());
                 let most = count_at_most(installed, request);
-                entries = self.count_entries(place, &limits.ranges, most, snapshot)?;
+                entries = if index.technique.is_stored() {
+                    self.count_entries(place, &limits.ranges, most, snapshot)?
+                } else if most < COUNT_AT_MOST {
+                    most
+                } else {
+                    let read = EmbeddedRead::of(installed.number, index, limits.are_entries);
+                    self.count_embedded(read, &limits.ranges, most, snapshot)?
+                };
                 if direction.is_some()
                     && self.has_marks(place, snapshot)?
                     && restricts_sort(&request.filter, index, limits)

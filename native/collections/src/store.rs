@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rillbase_documents::definition::CollectionDefinition;
 use rillbase_engine::{
-    Db, DbOptions, DbSnapshot, Durability, Extractor, KeyHead, Keyspace, KeyspaceOptions, Millis, Sequence,
-    WriteBatch,
+    Db, DbOptions, DbSnapshot, Durability, Extractor, KeyHead, Keyspace, KeyspaceOptions, Millis,
+    Sequence, WriteBatch,
 };
 
 use crate::counters::{Greatest, PairSum, decode_pair};

@@ -9,11 +9,11 @@ use rillbase_documents::bounds::EncodedRange;
 use rillbase_engine::{DbSnapshot, Scan};
 
 use crate::candidate_scan::{CandidatePosition, DocumentEntry};
+use crate::entry_list::EntryList;
 use crate::error::Result;
 use crate::format::{
     EntryForm, PREFIX_BYTES, prefix, range_end, range_start, split_entry, split_timed, whole_entry,
 };
-use crate::entry_list::EntryList;
 use crate::store::Collections;
 
 /// A part of the keys of an index.

@@ -48,9 +48,11 @@ impl OpenedCollections {
             },
             ..DbOptions::default()
         };
-        let db = Arc::new(Db::open("/db", Collections::options(options)).unwrap());
+        let embedded = Arc::default();
+        let options = Collections::options(options, &embedded);
+        let db = Arc::new(Db::open("/db", options).unwrap());
         Self {
-            collections: Collections::open(&db).unwrap(),
+            collections: Collections::open(&db, embedded).unwrap(),
             vfs,
             retained_log_bytes,
             clock,
@@ -116,6 +118,7 @@ pub(crate) fn index(
         is_unique,
         technique: IndexTechnique::Composite,
         is_ready: true,
+        embedded_since: 0,
     }
 }
 

@@ -55,6 +55,8 @@ pub struct IndexBounds {
     pub equalities: usize,
     /// The encoding of those fields.
     pub prefix: Vec<u8>,
+    /// Whether each range is a single entry: one value of each field.
+    pub are_entries: bool,
 }
 
 /// The bounds of a filter in an index; `None` if it does not restrict the first field.
@@ -63,6 +65,7 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
     let mut built = KeyBuilder {
         prefixes: vec![Vec::new()],
         marked: false,
+        fields: 0,
     };
     let mut equalities = 0;
     let mut prefix = Vec::new();
@@ -89,8 +92,13 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
         }
         built.extend(&points);
     }
+    let are_entries = built.fields == fields.len();
     let first_is_bound = built.prefixes.first().is_none_or(|first| !first.is_empty());
-    first_is_bound.then(|| built.finish(None, equalities, prefix))
+    let bounds = first_is_bound.then(|| built.finish(None, equalities, prefix));
+    bounds.map(|bounds| IndexBounds {
+        are_entries: are_entries && bounds.are_entries,
+        ..bounds
+    })
 }
 
 /// The bounds of a filter over `_id`, in keys of documents.
@@ -104,6 +112,8 @@ pub fn id_bounds(filter: &Filter) -> Option<Vec<EncodedRange>> {
 struct KeyBuilder {
     prefixes: Vec<Vec<u8>>,
     marked: bool,
+    /// How many fields are fixed.
+    fields: usize,
 }
 
 impl KeyBuilder {
@@ -115,6 +125,7 @@ impl KeyBuilder {
             }
         }
         self.prefixes = longer;
+        self.fields += 1;
     }
 
     fn finish(
@@ -145,8 +156,11 @@ impl KeyBuilder {
                 high: Some(vec![0]),
             });
         }
+        let count = ranges.len();
+        let ranges = merged(ranges.into_iter().map(cut).collect());
         IndexBounds {
-            ranges: merged(ranges.into_iter().map(cut).collect()),
+            are_entries: last.is_none() && !self.marked && ranges.len() == count,
+            ranges,
             equalities,
             prefix,
         }

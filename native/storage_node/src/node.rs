@@ -141,7 +141,8 @@ impl NodeCore {
             ..rillbase_engine::DbOptions::default()
         };
         prepare(&options.directory)?;
-        let engine = Collections::options(engine);
+        let embedded = Arc::default();
+        let engine = Collections::options(engine, &embedded);
         let db = Arc::new(Db::open(options.directory.join("db"), engine)?);
         let run = NodeRun::begin(&db)?;
         let live = Arc::new(Live::default());
@@ -158,7 +159,8 @@ impl NodeCore {
                 .map_err(crate::refusal::CommandRefusal::from)?,
             aggregates: Aggregates::open(&db, options.durability, &lifetimes)
                 .map_err(crate::refusal::CommandRefusal::from)?,
-            collections: Collections::open(&db).map_err(crate::refusal::CommandRefusal::from)?,
+            collections: Collections::open(&db, embedded)
+                .map_err(crate::refusal::CommandRefusal::from)?,
             feed: Mutex::default(),
             run,
             next_release: AtomicU64::new(0),
