@@ -16,15 +16,37 @@ pub type Rectangle = [f64; 4];
 /// Longer attribute values are rounded in zones, down at the low end, up at the high end.
 const ROUNDED_BYTES: usize = 32;
 
-/// Derives attributes from entries. Must always return the same for the same bytes: zones are
-/// stored.
+/// Derives attributes from entries. Must always return the same for the same bytes, because zones
+/// are stored; only a higher version may add attributes.
 pub trait Extractor: Debug + Send + Sync {
     /// A stable name, stored in tables.
     fn name(&self) -> &'static str;
 
+    /// A number that never decreases, also when the database is opened again, stored in tables. An
+    /// extraction that starts after this returned a version adds all attributes of that version.
+    /// Attributes that are added from a version on are missing from tables of older versions, so
+    /// queries for them require the version.
+    fn version(&self) -> u64 {
+        0
+    }
+
     /// Adds the attributes of an entry to `about`. An entry without an attribute is not found by
     /// it. Values that are looked up are added with [`ZoneMap::add_indexed`].
     fn extract(&self, key: &[u8], value: &[u8], about: &mut ZoneMap);
+}
+
+/// An extractor, and the version from which on what it made is used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExtractorVersion<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) version: u64,
+}
+
+impl<'a> ExtractorVersion<'a> {
+    /// An extractor in any version.
+    pub(crate) fn any(name: &'a str) -> Self {
+        Self { name, version: 0 }
+    }
 }
 
 /// The ranges of attributes, rectangle and time of some entries.

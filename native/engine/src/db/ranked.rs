@@ -26,7 +26,7 @@ use super::point_lookup::Visibility;
 use super::search::{Visited, extract_entry, extractor_of};
 use super::{Db, DbCore, DbSnapshot, Keyspace};
 use crate::error::Result;
-use crate::extract::{AttributeValue, Extractor, ZoneMap};
+use crate::extract::{AttributeValue, Extractor, ExtractorVersion, ZoneMap};
 use crate::key::{EntryKind, Sequence, Tag};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::table::builder::PARTITION_BLOCKS;
@@ -103,6 +103,8 @@ pub struct Ranked<'a, S, F> {
     _snapshot: SnapshotRef<'a>,
     visibility: Visibility,
     extractor: Arc<dyn Extractor>,
+    /// The version of the extractor from which on tables are read by their zones.
+    required: u64,
     rank: F,
     /// The value of an attribute that entries must have.
     value: Option<AttributeValue>,
@@ -152,6 +154,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             visibility: Visibility::new(core, Some(snapshot.get())),
             _snapshot: snapshot,
             extractor,
+            required: 0,
             rank,
             value: None,
             files: view.version.files().cloned().collect(),
@@ -173,10 +176,31 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     #[must_use]
     pub fn with_attribute(mut self, id: u8, value: &[u8]) -> Self {
         self.value = Some(AttributeValue::new(id, value));
+        self.restarted()
+    }
+
+    /// Requires a version of the extractor, and starts again from the first entry: all entries are
+    /// read of tables that an older version made, as of those that another extractor made. For
+    /// ranks and attributes that the extractor adds from that version on.
+    #[must_use]
+    pub fn requiring(mut self, version: u64) -> Self {
+        self.required = version;
+        self.restarted()
+    }
+
+    fn restarted(mut self) -> Self {
         self.mapped.clear();
         self.last = None;
         self.is_started = false;
         self
+    }
+
+    /// The extractor whose zones are used.
+    fn required(&self) -> ExtractorVersion<'static> {
+        ExtractorVersion {
+            name: self.extractor.name(),
+            version: self.required,
+        }
     }
 
     /// Adds all tables and memtables to the queue.
@@ -278,7 +302,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         let Some(table) = self.table(number)? else {
             return Ok(());
         };
-        let bound = self.bound(table.zone(self.extractor.name()));
+        let bound = self.bound(table.zone(self.required()));
         if !self.add(bound, RankedPart::Table(number)) {
             self.visited.tables_skipped += 1;
         }
@@ -297,9 +321,9 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             return Ok(());
         };
         self.visited.tables += 1;
-        let name = self.extractor.name();
+        let required = self.required();
         if let Some(value) = &self.value
-            && let Some(blocks) = table.blocks_with(name, value)?
+            && let Some(blocks) = table.blocks_with(required, value)?
         {
             let all = table.properties().data_blocks;
             self.visited.blocks_skipped += all.saturating_sub(blocks.len() as u64);
@@ -310,7 +334,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             if blocks == 0 {
                 continue;
             }
-            let Some(zone) = table.partition_zone(partition, name) else {
+            let Some(zone) = table.partition_zone(partition, required) else {
                 self.open_partition(number, partition)?;
                 continue;
             };
@@ -364,7 +388,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         let Some(Handle { offset, length }) = cursor.block_handle()? else {
             return Ok(false);
         };
-        let bound = self.bound(cursor.block_zone(self.extractor.name()).as_ref());
+        let bound = self.bound(cursor.block_zone(self.required()).as_ref());
         if !self.add(bound, RankedPart::Block(number, offset, length)) {
             self.visited.blocks_skipped += 1;
         }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::point_lookup::Visibility;
 use super::{Db, DbCore, DbSnapshot, Keyspace};
 use crate::error::{Error, Result};
-use crate::extract::{AttributeValue, Extractor, ZoneMap};
+use crate::extract::{AttributeValue, Extractor, ExtractorVersion, ZoneMap};
 use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::options::KeyspaceOptions;
@@ -76,15 +76,25 @@ pub(super) fn extract_entry(
     true
 }
 
-/// A search in progress.
-struct Search<'a> {
-    extractor: &'a dyn Extractor,
+/// What a search returns.
+#[derive(Clone, Copy)]
+pub(crate) struct SearchCriteria<'a> {
     lower: Bound<&'a [u8]>,
     upper: Bound<&'a [u8]>,
-    sequence: Sequence,
     may_match: &'a dyn Fn(&ZoneMap) -> bool,
     /// The value that is looked up, which `may_match` compares with ranges.
     value: Option<&'a AttributeValue>,
+    /// The version of the extractor from which on tables are read by their zones.
+    version: u64,
+}
+
+/// A search in progress.
+struct Search<'a> {
+    extractor: &'a dyn Extractor,
+    /// The extractor whose zones are used.
+    required: ExtractorVersion<'a>,
+    criteria: SearchCriteria<'a>,
+    sequence: Sequence,
     candidates: BTreeSet<Vec<u8>>,
     visited: Visited,
     zone: ZoneMap,
@@ -92,7 +102,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn is_above(&self, key: &[u8]) -> bool {
-        match self.upper {
+        match self.criteria.upper {
             Bound::Unbounded => false,
             Bound::Included(bound) => key > bound,
             Bound::Excluded(bound) => key >= bound,
@@ -101,7 +111,7 @@ impl Search<'_> {
 
     /// Where the search starts.
     fn start(&self) -> (&[u8], Tag) {
-        match self.lower {
+        match self.criteria.lower {
             Bound::Unbounded => (&[], Tag::NEWEST),
             Bound::Included(key) => (key, Tag::NEWEST),
             Bound::Excluded(key) => (key, Tag::OLDEST),
@@ -132,23 +142,22 @@ impl Search<'_> {
 
     /// Whether the zone of an entry matches.
     fn matches(&self, zone: &ZoneMap) -> bool {
-        (self.may_match)(zone) && self.value.is_none_or(|value| value.is_of(zone))
+        (self.criteria.may_match)(zone) && self.criteria.value.is_none_or(|value| value.is_of(zone))
     }
 
     /// Whether the zone of a table, partition or block, if it has one, excludes a match.
     fn rules_out(&self, zone: Option<&ZoneMap>) -> bool {
-        zone.is_some_and(|zone| !(self.may_match)(zone))
+        zone.is_some_and(|zone| !(self.criteria.may_match)(zone))
     }
 
     fn in_table(&mut self, table: &Arc<TableReader>) -> Result<()> {
-        if self.rules_out(table.zone(self.extractor.name())) {
+        if self.rules_out(table.zone(self.required)) {
             self.visited.tables_skipped += 1;
             return Ok(());
         }
         self.visited.tables += 1;
-        let name = self.extractor.name();
-        if let Some(value) = self.value
-            && let Some(blocks) = table.blocks_with(name, value)?
+        if let Some(value) = self.criteria.value
+            && let Some(blocks) = table.blocks_with(self.required, value)?
         {
             return self.in_blocks(table, &blocks);
         }
@@ -156,7 +165,7 @@ impl Search<'_> {
         let (key, tag) = self.start();
         let (key, tag) = (key.to_vec(), tag);
         for number in table.partition_of(&key, tag)..table.partitions.len() {
-            if self.rules_out(table.partition_zone(number, name)) {
+            if self.rules_out(table.partition_zone(number, self.required)) {
                 self.visited.blocks_skipped += table.partition_blocks(number);
                 continue;
             }
@@ -188,7 +197,7 @@ impl Search<'_> {
     /// Examines the block at the cursor's index, unless its zone rules out a match. Returns false
     /// after the upper bound.
     fn in_block(&mut self, cursor: &mut TableCursor, start: (&[u8], Tag)) -> Result<bool> {
-        let zone = cursor.block_zone(self.extractor.name());
+        let zone = cursor.block_zone(self.required);
         if self.rules_out(zone.as_ref()) {
             self.visited.blocks_skipped += 1;
             return Ok(true);
@@ -207,14 +216,12 @@ impl Search<'_> {
 }
 
 impl DbCore {
-    /// Finds the entries whose zone `may_match`, within bounds.
+    /// Finds the entries that match.
     pub(crate) fn search(
         &self,
         keyspace: &Keyspace,
-        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         snapshot: Option<&DbSnapshot>,
-        may_match: &dyn Fn(&ZoneMap) -> bool,
-        value: Option<&AttributeValue>,
+        criteria: SearchCriteria<'_>,
     ) -> Result<SearchResult> {
         let options = keyspace.options();
         let extractor = extractor_of(options)?.as_ref();
@@ -222,11 +229,12 @@ impl DbCore {
         let visibility = Visibility::new(self, snapshot);
         let mut search = Search {
             extractor,
-            lower,
-            upper,
+            required: ExtractorVersion {
+                name: extractor.name(),
+                version: criteria.version,
+            },
+            criteria,
             sequence: visibility.sequence,
-            may_match,
-            value,
             candidates: BTreeSet::new(),
             visited: Visited::default(),
             zone: ZoneMap::default(),
@@ -235,7 +243,8 @@ impl DbCore {
             search.in_memtable(MemtableCursor::new(Arc::clone(memtable)));
         }
         let within = |file: &&Arc<TableFile>| {
-            !search_ends_before(upper, &file.meta.smallest) && !starts_behind(lower, file)
+            !search_ends_before(criteria.upper, &file.meta.smallest)
+                && !starts_behind(criteria.lower, file)
         };
         for file in view.version.files().filter(within) {
             search.in_table(&self.tables.table(file)?)?;
@@ -285,8 +294,14 @@ impl Db {
         snapshot: Option<&DbSnapshot>,
         may_match: &dyn Fn(&ZoneMap) -> bool,
     ) -> Result<SearchResult> {
-        self.core
-            .search(keyspace, (lower, upper), snapshot, may_match, None)
+        let criteria = SearchCriteria {
+            lower,
+            upper,
+            may_match,
+            value: None,
+            version: 0,
+        };
+        self.core.search(keyspace, snapshot, criteria)
     }
 
     /// The entries that have a value of an attribute, in key order. In tables in version 4 only the
@@ -304,12 +319,30 @@ impl Db {
         value: &[u8],
         snapshot: Option<&DbSnapshot>,
     ) -> Result<SearchResult> {
+        self.lookup_requiring(keyspace, id, value, snapshot, 0)
+    }
+
+    /// The entries that have a value of an attribute, as [`Self::lookup`] returns them, if the
+    /// extractor adds the attribute from a version on: all entries are read of tables that an older
+    /// version made.
+    pub fn lookup_requiring(
+        &self,
+        keyspace: &Keyspace,
+        id: u8,
+        value: &[u8],
+        snapshot: Option<&DbSnapshot>,
+        version: u64,
+    ) -> Result<SearchResult> {
         let value = AttributeValue::new(id, value);
-        let bounds = (Bound::Unbounded, Bound::Unbounded);
-        let may_match = |zone: &ZoneMap| value.may_be_in(zone);
+        let criteria = SearchCriteria {
+            lower: Bound::Unbounded,
+            upper: Bound::Unbounded,
+            may_match: &|zone| value.may_be_in(zone),
+            value: Some(&value),
+            version,
+        };
         let own = self.hold(keyspace, snapshot);
         let snapshot = snapshot.or(own.as_ref());
-        self.core
-            .search(keyspace, bounds, snapshot, &may_match, Some(&value))
+        self.core.search(keyspace, snapshot, criteria)
     }
 }

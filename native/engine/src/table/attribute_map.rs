@@ -18,7 +18,7 @@ use super::reader::{BlockType, TableReader};
 use crate::block::Block;
 use crate::coding::{to_u32, to_usize};
 use crate::error::Result;
-use crate::extract::{AttributeValue, ZoneMap};
+use crate::extract::{AttributeValue, ExtractorVersion, ZoneMap};
 
 /// The size at which a page is complete.
 const PAGE_BYTES: usize = 4 << 10;
@@ -183,10 +183,10 @@ fn pairs(page: &[u8], blocks: u64, mut each: impl FnMut(u32, u32) -> bool) -> Op
 
 impl TableReader {
     /// The numbers of the data blocks that may contain a value, in order. `None` if the table has
-    /// no map of the attribute that the extractor with this name made.
+    /// no map of the attribute that this extractor made.
     pub(crate) fn blocks_with(
         &self,
-        extractor: &str,
+        extractor: ExtractorVersion<'_>,
         value: &AttributeValue,
     ) -> Result<Option<Vec<u32>>> {
         let unmapped = self.zone(extractor).and(self.properties.unmapped.as_ref());

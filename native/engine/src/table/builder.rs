@@ -114,6 +114,7 @@ impl TableBuilder {
         if let Some(extractor) = &settings.extractor {
             properties.zone = Some(ZoneMap::default());
             extractor.name().clone_into(&mut properties.extractor);
+            properties.extractor_version = extractor.version();
         }
         let is_mapped = settings.extractor.is_some() && settings.version == TableVersion::Four;
         Self {

@@ -11,7 +11,7 @@ use super::reader::{BlockType, TableReader};
 use crate::block::MalformedBlock;
 use crate::block::cursor::BlockCursor;
 use crate::error::Result;
-use crate::extract::ZoneMap;
+use crate::extract::{ExtractorVersion, ZoneMap};
 use crate::key::Tag;
 use crate::table::zone_filter::ZoneFilter;
 
@@ -253,8 +253,8 @@ impl TableCursor {
         value.get(reader.offset()..)
     }
 
-    /// The zone in the current index entry, if the extractor with this name made it.
-    pub(crate) fn block_zone(&self, extractor: &str) -> Option<ZoneMap> {
+    /// The zone in the current index entry, if this extractor made it.
+    pub(crate) fn block_zone(&self, extractor: ExtractorVersion<'_>) -> Option<ZoneMap> {
         self.table.zone(extractor)?;
         ZoneMap::decode(self.zone_bytes()?).ok()
     }

@@ -44,6 +44,8 @@ pub(crate) struct TableProperties {
     pub(crate) zone: Option<ZoneMap>,
     /// The name of that extractor.
     pub(crate) extractor: String,
+    /// The version of that extractor before the first entry was extracted.
+    pub(crate) extractor_version: u64,
     /// The location of the attribute map's directory, if the map is not empty.
     pub(crate) map: Option<Handle>,
     /// The attributes that the map does not contain; `None` without a map of all other ones.
@@ -70,6 +72,7 @@ impl TableProperties {
             filters: Vec::new(),
             zone: None,
             extractor: String::new(),
+            extractor_version: 0,
             map: None,
             unmapped: None,
         }
@@ -155,6 +158,12 @@ impl TableProperties {
             field(ZONE_FIELD, &bytes);
             field(EXTRACTOR_FIELD, self.extractor.as_bytes());
         }
+        if self.extractor_version > 0 {
+            field(
+                EXTRACTOR_VERSION_FIELD,
+                &self.extractor_version.to_le_bytes(),
+            );
+        }
         if let Some(map) = self.map {
             let mut bytes = Vec::new();
             map.encode(&mut bytes);
@@ -197,6 +206,7 @@ impl TableProperties {
                 EXPIRY_FIELD => properties.all_expired_at = Some(number()?),
                 ZONE_FIELD => properties.zone = Some(ZoneMap::decode(value)?),
                 EXTRACTOR_FIELD => properties.extractor = text()?,
+                EXTRACTOR_VERSION_FIELD => properties.extractor_version = number()?,
                 HEAD_FIELD => properties.head_function = Some(text()?),
                 FILTERS_FIELD => properties.filters = handles(value)?,
                 MAP_FIELD => {
@@ -227,6 +237,7 @@ const MAP_FIELD: u64 = 16;
 const UNMAPPED_FIELD: u64 = 17;
 const HEAD_FIELD: u64 = 18;
 const FILTERS_FIELD: u64 = 19;
+const EXTRACTOR_VERSION_FIELD: u64 = 20;
 
 #[cfg(test)]
 mod tests {
@@ -242,6 +253,7 @@ mod tests {
         properties.count(b"key", Tag::new(5, EntryKind::Delete), &[], None);
         assert_eq!(properties.all_expired_at, None);
         properties.unmapped = Some(vec![4]);
+        properties.extractor_version = 6;
         properties.head_function = Some("name".into());
         properties.filters = [(70, 65), (900, 129)]
             .map(|(offset, length)| Handle { offset, length })

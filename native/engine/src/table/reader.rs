@@ -17,7 +17,7 @@ use crate::block::{Block, BlockEntry, MalformedBlock};
 use crate::cache::{BlockCache, BlockId};
 use crate::coding::to_usize;
 use crate::error::{Error, Result};
-use crate::extract::ZoneMap;
+use crate::extract::{ExtractorVersion, ZoneMap};
 use crate::head::RecordedHead;
 use crate::key::{EntryKind, Sequence, Tag, compare, position_by_number, prefix_number};
 use crate::range_delete::{RangeDelete, RangeDeletes};
@@ -120,17 +120,20 @@ impl TableReader {
         }))
     }
 
-    /// The zone of its entries, if the extractor with this name made it.
-    pub(crate) fn zone(&self, extractor: &str) -> Option<&ZoneMap> {
+    /// The zone of its entries, if this extractor made it in this version or a later one.
+    pub(crate) fn zone(&self, extractor: ExtractorVersion<'_>) -> Option<&ZoneMap> {
         let properties = &self.properties;
-        properties
-            .zone
-            .as_ref()
-            .filter(|_| properties.extractor == extractor)
+        let is_made_by = properties.extractor == extractor.name
+            && properties.extractor_version >= extractor.version;
+        properties.zone.as_ref().filter(|_| is_made_by)
     }
 
-    /// The zone of a partition's entries, if it has one that the extractor with this name made.
-    pub(crate) fn partition_zone(&self, number: usize, extractor: &str) -> Option<&ZoneMap> {
+    /// The zone of a partition's entries, if it has one that this extractor made.
+    pub(crate) fn partition_zone(
+        &self,
+        number: usize,
+        extractor: ExtractorVersion<'_>,
+    ) -> Option<&ZoneMap> {
         self.zone(extractor)?;
         self.partitions.get(number)?.zone.as_deref()
     }

@@ -7,12 +7,12 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::extract::ZoneMap;
+use crate::extract::{ExtractorVersion, ZoneMap};
 use crate::table::reader::TableReader;
 
 /// Decides which zones may match, and counts.
 pub(crate) struct ZoneFilter {
-    /// Zones that another extractor made are ignored.
+    /// Zones that another extractor made are ignored; those of any version are used.
     extractor: &'static str,
     may_match: Box<dyn Fn(&ZoneMap) -> bool + Send + Sync>,
     tables_skipped: AtomicU64,
@@ -37,7 +37,7 @@ impl ZoneFilter {
     /// Whether a whole table can be skipped.
     pub(crate) fn skips_table(&self, table: &TableReader) -> bool {
         let skips = table
-            .zone(self.extractor)
+            .zone(ExtractorVersion::any(self.extractor))
             .is_some_and(|zone| !(self.may_match)(zone));
         if skips {
             self.tables_skipped.fetch_add(1, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl ZoneFilter {
     /// Whether a whole partition of a table can be skipped.
     pub(crate) fn skips_partition(&self, table: &TableReader, number: usize) -> bool {
         let skips = table
-            .partition_zone(number, self.extractor)
+            .partition_zone(number, ExtractorVersion::any(self.extractor))
             .is_some_and(|zone| !(self.may_match)(zone));
         if skips {
             let blocks = table.partition_blocks(number);
@@ -60,7 +60,7 @@ impl ZoneFilter {
     /// Whether a block of a table can be skipped; `zone` is encoded.
     pub(crate) fn skips_block(&self, table: &TableReader, zone: Option<&[u8]>) -> bool {
         let known = table
-            .zone(self.extractor)
+            .zone(ExtractorVersion::any(self.extractor))
             .and(zone)
             .and_then(|bytes| ZoneMap::decode(bytes).ok());
         let skips = known.is_some_and(|zone| !(self.may_match)(&zone));
