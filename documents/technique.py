@@ -16,6 +16,8 @@ class IndexTechnique(StrEnum):
     LAZY = "lazy"
     #: One list of documents per entry.
     EAGER = "eager"
+    #: Without entries: tables record which values the documents in them have.
+    EMBEDDED = "embedded"
 
     @property
     def chosen(self) -> IndexTechnique:

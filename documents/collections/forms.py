@@ -115,8 +115,8 @@ class DeclaredIndex(BodySerializer):
     technique = serializers.ChoiceField(
         list(IndexTechnique),
         default=IndexTechnique.AUTO,
-        help_text="How its entries are stored. Only native collections have `lazy` and `eager` "
-        "indexes, which yield the documents of a value that were changed last.",
+        help_text="How its entries are stored. Only native collections have `lazy`, "
+        "`eager` and `embedded` indexes, which yield the documents of a value that were changed last.",
     )
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:

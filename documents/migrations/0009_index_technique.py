@@ -19,6 +19,7 @@ class Migration(migrations.Migration):
                     ("composite", "composite"),
                     ("lazy", "lazy"),
                     ("eager", "eager"),
+                    ("embedded", "embedded"),
                 ],
                 default="auto",
                 db_default="auto",

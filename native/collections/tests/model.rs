@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rillbase_collections::{
     Candidate, CandidatePosition, CandidateRequest, CollectionSize, CollectionWrite, Collections,
-    IndexTechnique, NativeDefinition, PlanOrder, ScanPlan,
+    IndexTechnique, NativeDefinition, NativeIndex, PlanOrder, ScanPlan,
 };
 use rillbase_documents::bounds::{EncodedRange, bounds};
 use rillbase_documents::entry::fields;
@@ -183,8 +183,9 @@ impl ModelCollection {
     }
 }
 
-fn model_definition() -> NativeDefinition {
-    let indexes = vec![
+/// Both collections have composite and embedded indexes; the first one also has those with times.
+fn model_definition(number: u64) -> NativeDefinition {
+    let mut indexes = vec![
         index(1, "by code", &[("code", 1)], true),
         index(2, "by shop", &[("shop", 1), ("price", -1)], false),
         index(3, "by tag", &[("tags", 1)], false),
@@ -197,7 +198,21 @@ fn model_definition() -> NativeDefinition {
             IndexTechnique::Eager,
         ),
         index_by_time(7, "list of tag", &[("tags", 1)], IndexTechnique::Eager),
+        index_by_time(
+            8,
+            "embedded shop",
+            &[("shop", 1), ("price", 1)],
+            IndexTechnique::Embedded,
+        ),
+        index_by_time(9, "embedded tag", &[("tags", -1)], IndexTechnique::Embedded),
     ];
+    let is_timed = |index: &NativeIndex| {
+        matches!(
+            index.technique,
+            IndexTechnique::Lazy | IndexTechnique::Eager
+        )
+    };
+    indexes.retain(|index| number == 0 || !is_timed(index));
     definition(1, indexes)
 }
 
@@ -224,6 +239,7 @@ fn by_index(index: u32, ranges: Vec<EncodedRange>, order: PlanOrder) -> ScanPlan
     ScanPlan {
         index,
         ranges,
+        has_entries: false,
         order,
         is_backward: false,
         entries: None,
@@ -242,7 +258,7 @@ impl World {
         for number in 0..COLLECTIONS {
             opened
                 .collections
-                .define(number, model_definition())
+                .define(number, model_definition(number))
                 .unwrap();
         }
         Self {
@@ -421,9 +437,10 @@ impl World {
     fn check_entries(&self, number: u64, model: &ModelCollection, snapshot: &DbSnapshot) {
         let compiled = rillbase_documents::definition::CollectionDefinition::new(
             None,
-            model_definition()
+            model_definition(number)
                 .indexes
                 .iter()
+                .filter(|index| index.technique != IndexTechnique::Embedded)
                 .map(|index| rillbase_documents::entry::IndexDefinition {
                     number: i64::from(index.number),
                     fields: fields(&index.fields),
@@ -440,7 +457,8 @@ impl World {
             }
         }
         let mut stored = BTreeSet::new();
-        for index in &model_definition().indexes {
+        let indexes = model_definition(number).indexes.into_iter();
+        for index in indexes.filter(|index| index.technique != IndexTechnique::Embedded) {
             let plan = by_index(
                 index.number,
                 EncodedRange::everything(),
@@ -516,16 +534,20 @@ impl World {
             .filter(|(_, _, document)| filter.matches(document.as_ref()).unwrap())
             .map(|(id, ..)| key(ValueRef::Int32(i32::try_from(id).unwrap())).unwrap())
             .collect();
-        for index in &model_definition().indexes {
+        for index in &model_definition(number).indexes {
             let Some(limits) = bounds(&filter, &fields(&index.fields)) else {
                 continue;
             };
             let orders: &[PlanOrder] = match index.technique {
                 IndexTechnique::Composite => &[PlanOrder::Unordered, PlanOrder::ByIndex],
+                IndexTechnique::Embedded => &[PlanOrder::Unordered, PlanOrder::ByTime],
                 _ => &[PlanOrder::Unordered],
             };
             for order in orders {
-                let plan = by_index(index.number, limits.ranges.clone(), *order);
+                let plan = ScanPlan {
+                    has_entries: limits.are_entries,
+                    ..by_index(index.number, limits.ranges.clone(), *order)
+                };
                 let candidates = self.candidates(number, &plan, snapshot);
                 let matching = candidates
                     .iter()
@@ -614,7 +636,7 @@ impl World {
                 PlanOrder::Unordered => CandidateOrder::Unordered,
                 PlanOrder::ById | PlanOrder::ByTime => CandidateOrder::Ordered,
                 PlanOrder::ByIndex => {
-                    let definition = model_definition();
+                    let definition = model_definition(number);
                     let fields = fields(&definition.index(plan.index).unwrap().fields);
                     let limits = bounds(&request.filter, &fields);
                     let order = IndexOrder::new(fields, limits.as_ref(), plan.is_backward);

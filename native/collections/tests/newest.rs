@@ -17,7 +17,11 @@ use crate::model::parse_sort;
 use crate::opened::{OpenedCollections, definition, index_by_time, write_of};
 
 const NEWEST_FIRST: &str = "[[\"$updated\",-1]]";
-const TECHNIQUES: [IndexTechnique; 2] = [IndexTechnique::Lazy, IndexTechnique::Eager];
+const TECHNIQUES: [IndexTechnique; 3] = [
+    IndexTechnique::Lazy,
+    IndexTechnique::Eager,
+    IndexTechnique::Embedded,
+];
 
 /// Documents of some shops with long ids, so that lists become large.
 struct Shops {

@@ -1,4 +1,4 @@
-"""Lazy and eager indexes of native collections: how they are declared, and what they yield."""
+"""Lazy, eager and embedded indexes of native collections: how they are declared, and what they yield."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.documents.collections import stored_documents
 from tests.make import TenantAccount
 
 NEWEST_FIRST = [["$updated", -1]]
+BY_TIME = ["lazy", "eager", "embedded"]
 #: A query is read by time if there are more than four times as many entries as documents needed.
 DOCUMENTS = 60
 
@@ -74,7 +75,7 @@ def newest(caller: Caller, shops: set[int]) -> list[Any]:
     return [item["id"] for item in matching]
 
 
-@pytest.mark.parametrize("technique", ["lazy", "eager"])
+@pytest.mark.parametrize("technique", BY_TIME)
 def test_the_newest_documents_of_a_value_are_read_in_order(
     caller: Caller, account: TenantAccount, technique: str
 ) -> None:
@@ -92,6 +93,7 @@ def test_the_newest_documents_of_a_value_are_read_in_order(
         "ranges": 1,
         "order": "by time, the newest first",
         "backward": False,
+        # Up to as many are counted as show that there are enough.
         "estimated_entries": 13,
         "reads_everything": False,
         "first_batch": 128,
@@ -103,7 +105,7 @@ def test_the_newest_documents_of_a_value_are_read_in_order(
     assert ids(page(caller, filter={"shop": 1}, limit=3)) == expected[:3]
 
 
-@pytest.mark.parametrize("technique", ["lazy", "eager"])
+@pytest.mark.parametrize("technique", BY_TIME)
 def test_the_newest_documents_of_a_range_are_read_page_by_page(
     caller: Caller, account: TenantAccount, technique: str
 ) -> None:
@@ -118,7 +120,7 @@ def test_the_newest_documents_of_a_range_are_read_page_by_page(
     assert shown == newest(caller, {1, 2})
 
 
-@pytest.mark.parametrize("technique", ["lazy", "eager"])
+@pytest.mark.parametrize("technique", BY_TIME)
 def test_other_queries_use_the_index_as_well(
     caller: Caller, account: TenantAccount, technique: str
 ) -> None:

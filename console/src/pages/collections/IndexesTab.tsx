@@ -19,6 +19,7 @@ const TECHNIQUES: readonly (readonly [Technique, string])[] = [
   ["composite", "Composite: by value"],
   ["lazy", "Lazy: by value, the latest changes first"],
   ["eager", "Eager: one list per value, the latest changes first"],
+  ["embedded", "Embedded: recorded with the documents"],
 ];
 
 export function IndexesTab({
