@@ -5,16 +5,17 @@
 //! skips blocks that contain none.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 
-use crate::key::Millis;
+use crate::key::{EntryKind, Millis, Tag, split_expiry};
 
 /// West, south, east, north; in any plane, edges included.
 pub type Rectangle = [f64; 4];
 
 /// Longer attribute values are rounded in zones, down at the low end, up at the high end.
-const ROUNDED_BYTES: usize = 32;
+pub(crate) const ROUNDED_BYTES: usize = 32;
 
 /// Derives attributes from entries. Must always return the same for the same bytes, because zones
 /// are stored; only a higher version may add attributes.
@@ -67,6 +68,7 @@ struct ExactValues {
     hashes: Vec<(u8, u32)>,
     /// The attributes with values that are not indexed.
     ranged: Vec<u8>,
+    value_use: Option<Box<ValueUse>>,
 }
 
 impl PartialEq for ExactValues {
@@ -75,37 +77,73 @@ impl PartialEq for ExactValues {
     }
 }
 
-/// A value of an attribute that is looked up.
+/// What is done with the values that an extractor adds.
 #[derive(Debug, Clone)]
-pub(crate) struct AttributeValue {
-    pub(crate) id: u8,
-    value: Vec<u8>,
-    pub(crate) hash: u32,
+enum ValueUse {
+    /// They are listed, cut to the length of rounded ones, instead of covered.
+    List(Vec<(u8, Vec<u8>)>),
+    /// They are compared with these, and whether one is within them.
+    Compare(Arc<AttributeBounds>, bool),
 }
 
-impl AttributeValue {
-    pub(crate) fn new(id: u8, value: &[u8]) -> Self {
-        Self {
-            id,
-            value: value.to_vec(),
-            hash: hash_of(value),
-        }
+/// The values of an attribute that a query searches for.
+#[derive(Debug)]
+pub(crate) struct AttributeBounds {
+    pub(crate) id: u8,
+    pub(crate) low: Vec<u8>,
+    pub(crate) high: Vec<u8>,
+}
+
+impl AttributeBounds {
+    /// From `low` to `high`, inclusive.
+    pub(crate) fn new(id: u8, low: &[u8], high: &[u8]) -> Arc<Self> {
+        let (low, high) = (low.to_vec(), high.to_vec());
+        Arc::new(Self { id, low, high })
     }
 
-    /// Whether an entry that a zone covers may have the value.
+    /// Whether they contain one value.
+    pub(crate) fn is_value(&self) -> bool {
+        self.low == self.high
+    }
+
+    /// The hash of the value if they contain one.
+    pub(crate) fn hash(&self) -> Option<u32> {
+        self.is_value().then(|| hash_of(&self.low))
+    }
+
+    fn contain(&self, id: u8, value: &[u8]) -> bool {
+        self.id == id && self.low.as_slice() <= value && value <= self.high.as_slice()
+    }
+
+    /// Whether an entry that a zone covers may have a value within them.
     pub(crate) fn may_be_in(&self, zone: &ZoneMap) -> bool {
-        zone.may_have(self.id, &self.value, &self.value)
+        zone.may_have(self.id, &self.low, &self.high)
     }
 
-    /// Whether an entry has the value, or another one with its hash. The extractor must have made
-    /// the entry's zone: hashes are not stored with it.
-    pub(crate) fn is_of(&self, entry: &ZoneMap) -> bool {
-        let exact = &entry.exact;
-        self.may_be_in(entry)
-            && (entry.unknown
-                || exact.hashes.contains(&(self.id, self.hash))
-                || exact.ranged.contains(&self.id))
+    /// A zone for entries, of which [`ZoneMap::is_within_bounds`] then tells whether they have a
+    /// value within the bounds.
+    pub(crate) fn zone(self: &Arc<Self>) -> ZoneMap {
+        ZoneMap::with_use(ValueUse::Compare(Arc::clone(self), false))
     }
+}
+
+/// Sets `zone` to that of one entry, exact unless it is an operand. Returns false if the entry is a
+/// delete.
+pub(crate) fn extract_entry(
+    extractor: &dyn Extractor,
+    (key, tag, value): (&[u8], Tag, &[u8]),
+    zone: &mut ZoneMap,
+) -> bool {
+    zone.clear();
+    match tag.kind() {
+        Some(kind @ (EntryKind::Put | EntryKind::PutExpiring)) => {
+            let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
+            extractor.extract(key, value, zone);
+        }
+        Some(EntryKind::Merge) => zone.add_unknown(),
+        _ => return false,
+    }
+    true
 }
 
 /// The hash of a value in attribute maps.
@@ -138,8 +176,47 @@ impl ZoneMap {
         self.exact.hashes.push((id, hash_of(value)));
     }
 
+    fn with_use(value_use: ValueUse) -> Self {
+        let mut zone = Self::default();
+        zone.exact.value_use = Some(Box::new(value_use));
+        zone
+    }
+
+    /// A zone that lists values of attributes instead of covering them.
+    pub(crate) fn of_values() -> Self {
+        Self::with_use(ValueUse::List(Vec::new()))
+    }
+
+    /// Removes the listed values, and returns each once, in order.
+    pub(crate) fn take_values(&mut self) -> Vec<(u8, Vec<u8>)> {
+        let Some(ValueUse::List(values)) = self.exact.value_use.as_deref_mut() else {
+            return Vec::new();
+        };
+        let mut values = std::mem::take(values);
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    /// Whether an entry has a value within the bounds that the zone was made for, or unknown
+    /// attributes.
+    pub(crate) fn is_within_bounds(&self) -> bool {
+        let value_use = self.exact.value_use.as_deref();
+        self.unknown || matches!(value_use, Some(ValueUse::Compare(_, true)))
+    }
+
     fn cover_value(&mut self, id: u8, value: &[u8]) {
         let low = value.get(..ROUNDED_BYTES).unwrap_or(value).to_vec();
+        match self.exact.value_use.as_deref_mut() {
+            Some(ValueUse::List(values)) => {
+                values.push((id, low));
+                return;
+            }
+            Some(ValueUse::Compare(bounds, is_within)) => {
+                *is_within |= bounds.contain(id, value);
+            }
+            None => {}
+        }
         let high = if value.len() > ROUNDED_BYTES {
             crate::key::prefix_end(&low)
         } else {
@@ -169,6 +246,11 @@ impl ZoneMap {
 
     /// Adds everything that another zone covers.
     pub fn add_zone(&mut self, other: &Self) {
+        match self.exact.value_use.as_deref_mut() {
+            Some(ValueUse::List(_)) => self.unknown |= !other.attributes.is_empty(),
+            Some(ValueUse::Compare(bounds, is_within)) => *is_within |= bounds.may_be_in(other),
+            None => {}
+        }
         for range in &other.attributes {
             self.cover(range.clone());
         }
@@ -224,6 +306,32 @@ impl ZoneMap {
                 .is_some_and(|(first, last)| first <= high && low <= last)
     }
 
+    /// Covers all values of an attribute.
+    pub(crate) fn add_all_of(&mut self, id: u8) {
+        let (low, high) = (Vec::new(), None);
+        self.cover(AttributeRange { id, low, high });
+    }
+
+    /// Whether it covers all values of an attribute.
+    pub(crate) fn has_all_of(&self, id: u8) -> bool {
+        let mut ranges = self.attributes.iter();
+        ranges.any(|range| range.id == id && range.low.is_empty() && range.high.is_none())
+    }
+
+    /// Whether its rectangle contains that of another zone, if there is one.
+    pub(crate) fn contains_rectangle(&self, other: &Self) -> bool {
+        let Some([west, south, east, north]) = other.rectangle else {
+            return true;
+        };
+        let contains = |[w, s, e, n]: Rectangle| w <= west && s <= south && e >= east && n >= north;
+        self.rectangle.is_some_and(contains)
+    }
+
+    /// Replaces its times by those up to a time.
+    pub(crate) fn limit_times(&mut self, last: Millis) {
+        self.times = Some((0, last));
+    }
+
     /// Whether the attributes of some entry are not in it, so that the zone excludes nothing.
     pub(crate) fn has_unknown(&self) -> bool {
         self.unknown
@@ -276,6 +384,11 @@ impl ZoneMap {
         self.unknown = false;
         self.exact.hashes.clear();
         self.exact.ranged.clear();
+        match self.exact.value_use.as_deref_mut() {
+            Some(ValueUse::List(values)) => values.clear(),
+            Some(ValueUse::Compare(_, is_within)) => *is_within = false,
+            None => {}
+        }
     }
 
     /// `zone := flags{u8} [4 × f64] [2 × u64] (id{u8} low{slice} has_high{u8} [high{slice}])*`
@@ -363,28 +476,52 @@ mod tests {
     }
 
     #[test]
-    fn an_indexed_value_has_its_own_hash_until_the_zone_is_cleared() {
-        let (short, long) = (AttributeValue::new(1, b"m"), [b'x'; 100]);
-        let (own, other) = (
-            AttributeValue::new(2, &long),
-            AttributeValue::new(2, &long[1..]),
-        );
+    fn values_of_an_entry_are_compared_with_bounds_exactly_until_the_zone_is_cleared() {
+        let long = [b'x'; 100];
+        let bounds = |id, low: &[u8], high: &[u8]| AttributeBounds::new(id, low, high);
+        let is_within = |bounds: Arc<AttributeBounds>| {
+            let mut zone = bounds.zone();
+            zone.add_indexed(1, b"a");
+            zone.add_attribute(1, b"z");
+            zone.add_indexed(2, &long);
+            assert!(bounds.may_be_in(&zone));
+            let is_within = zone.is_within_bounds();
+            zone.clear();
+            assert!(!zone.is_within_bounds());
+            zone.add_unknown();
+            assert!(zone.is_within_bounds());
+            is_within
+        };
+        assert!(is_within(bounds(1, b"z", b"z")) && is_within(bounds(2, &long, &long)));
+        assert!(is_within(bounds(1, b"A", b"a")) && !is_within(bounds(1, b"b", b"y")));
+        assert!(!is_within(bounds(2, &long[1..], &long[1..])));
+    }
+
+    #[test]
+    fn indexed_values_are_not_those_of_a_sum() {
         let mut zone = ZoneMap::default();
         zone.add_indexed(1, b"a");
         zone.add_indexed(1, b"z");
-        zone.add_indexed(2, &long);
-        assert!(short.may_be_in(&zone) && !short.is_of(&zone));
-        assert!(own.is_of(&zone) && other.may_be_in(&zone) && !other.is_of(&zone));
         let mut sum = ZoneMap::default();
         sum.add_zone(&zone);
         assert_eq!(sum, zone);
-        assert_eq!(sum.indexed_values(), 0);
-        zone.add_attribute(1, b"b");
-        assert!(short.is_of(&zone), "its values are only a range");
+        assert_eq!((zone.indexed_values(), sum.indexed_values()), (2, 0));
         zone.clear();
         assert_eq!((zone.indexed_values(), &zone), (0, &ZoneMap::default()));
-        zone.add_unknown();
-        assert!(other.is_of(&zone));
+    }
+
+    #[test]
+    fn listed_values_are_there_once_in_order_and_a_sum_makes_them_unknown() {
+        let mut zone = ZoneMap::of_values();
+        for value in [&b"z"[..], b"a", b"z"] {
+            zone.add_indexed(1, value);
+        }
+        zone.add_attribute(0, &[b'x'; 40]);
+        let expected = [(0, vec![b'x'; 32]), (1, b"a".to_vec()), (1, b"z".to_vec())];
+        assert_eq!(zone.take_values(), expected);
+        assert!(!zone.has_unknown() && !zone.may_have(1, b"a", b"a"));
+        zone.add_zone(&sample());
+        assert!(zone.has_unknown());
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod keyspaces;
 mod kill;
 mod layout;
 mod lists;
+mod memtable_attributes;
 mod merge_support;
 mod model;
 mod model_support;

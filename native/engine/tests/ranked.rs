@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::ranked_support::{
-    SumOfTimes, TimeAndPlace, TimeZero, Variant, World, place_of, value_of,
+    GROUPS, SumOfTimes, TimeAndPlace, TimeZero, Variant, World, all_of, group_of, place_of,
+    value_of,
 };
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::{
@@ -97,12 +98,20 @@ fn check_rank<S: Ord + std::fmt::Debug + Clone>(
     rank: impl Fn(&ZoneMap) -> Option<S> + Copy,
 ) {
     let part = |entry: RankedEntry<S>| (entry.rank, entry.key, entry.value.to_vec());
-    let ranked: Vec<_> = world
-        .ranked(Some(snapshot), rank)
-        .into_iter()
-        .map(part)
-        .collect();
-    assert_eq!(ranked, world.scanned(snapshot, rank));
+    let parts = |entries: Vec<RankedEntry<S>>| entries.into_iter().map(part).collect::<Vec<_>>();
+    let scanned = world.scanned(snapshot, rank);
+    assert_eq!(parts(world.ranked(Some(snapshot), rank)), scanned);
+    let start = || world.db().ranked(&world.entries, Some(snapshot), rank);
+    for group in 0..GROUPS {
+        let mut of_group = scanned.clone();
+        of_group.retain(|(_, _, value)| group_of(value) == Some(group));
+        let ranked = start().unwrap().with_attribute(1, &[group]);
+        assert_eq!(parts(all_of(ranked)), of_group);
+    }
+    let mut of_groups = scanned;
+    of_groups.retain(|(_, _, value)| group_of(value).is_some_and(|group| group >= 2));
+    let ranked = start().unwrap().with_attribute_range(1, &[2], &[GROUPS]);
+    assert_eq!(parts(all_of(ranked)), of_groups);
 }
 
 fn check(world: &World, snapshots: &[DbSnapshot]) {

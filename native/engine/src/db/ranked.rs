@@ -8,12 +8,16 @@
 //!
 //! - An item whose zone has no bound, such as a block with operands or a table that another
 //!   extractor made, has the least rank.
-//! - Among equal ranks, tables precede partitions, then blocks, then entries. When an entry is
+//! - Among equal ranks, tables precede partitions, then blocks, values, entries. When an entry is
 //!   returned, all entries with its rank are in the queue, so that they are in key order.
 //! - An entry is in the queue without its value. When it is taken, a point lookup decides whether it
 //!   is the entry of its key that the snapshot reads.
-//! - The entries of memtables are all added at the start.
-//! - With the value of an attribute, only partitions and blocks are added that the table's attribute
+//! - The entries of memtables are all added at the start. With a range of an attribute, only those
+//!   are added that the memtable's list of attributes names, and with one value not even all of
+//!   them: the list has them in descending order of time, so that the time of the next one bounds
+//!   the times, and thereby the rank, of the rest. The queue contains the rest with this rank. When
+//!   it is taken, the next entry is added.
+//! - With a value of an attribute, only partitions and blocks are added that the table's attribute
 //!   map names, or without a map those whose zone may contain the value.
 
 use std::cmp::Reverse;
@@ -23,12 +27,12 @@ use std::sync::Arc;
 
 use super::keyspace::SuperVersion;
 use super::point_lookup::Visibility;
-use super::search::{Visited, extract_entry, extractor_of};
+use super::search::{Visited, extractor_of};
 use super::{Db, DbCore, DbSnapshot, Keyspace};
 use crate::error::Result;
-use crate::extract::{AttributeValue, Extractor, ExtractorVersion, ZoneMap};
-use crate::key::{EntryKind, Sequence, Tag};
-use crate::memtable::{Memtable, MemtableCursor};
+use crate::extract::{AttributeBounds, Extractor, ExtractorVersion, ZoneMap, extract_entry};
+use crate::key::{EntryKind, Millis, Sequence, Tag};
+use crate::memtable::{AttributeCursor, AttributeEntry, AttributeList, Memtable, MemtableCursor};
 use crate::table::builder::PARTITION_BLOCKS;
 use crate::table::cursor::TableCursor;
 use crate::table::frame::Handle;
@@ -58,6 +62,9 @@ enum RankedPart {
     Partition(usize, usize),
     /// The number of a file, and the offset and length of the block.
     Block(usize, u64, u64),
+    /// The entries of a memtable with the value that are not in the queue, by their number in
+    /// `Ranked::listed`.
+    Values(usize),
     Entry(Vec<u8>, Sequence),
 }
 
@@ -66,6 +73,23 @@ enum RankedPart {
 struct RankedItem<S> {
     rank: Option<S>,
     item: RankedPart,
+}
+
+/// The entries of a memtable with one value, in descending order of time.
+#[derive(Debug)]
+struct ListedValues {
+    memtable: Arc<Memtable>,
+    cursor: AttributeCursor,
+    /// Covers all entries of the memtable that have attributes.
+    zone: ZoneMap,
+}
+
+impl ListedValues {
+    /// An upper bound of the times of the rest; `None` at the end.
+    fn last_time(&self) -> Option<Millis> {
+        let list = self.memtable.attributes_so_far()?;
+        list.peek(&self.cursor).map(|entry| entry.time)
+    }
 }
 
 /// How a zone limits the ranks of what it covers.
@@ -106,9 +130,11 @@ pub struct Ranked<'a, S, F> {
     /// The version of the extractor from which on tables are read by their zones.
     required: u64,
     rank: F,
-    /// The value of an attribute that entries must have.
-    value: Option<AttributeValue>,
+    /// Entries must have a value of an attribute within these.
+    bounds: Option<Arc<AttributeBounds>>,
     files: Vec<Arc<TableFile>>,
+    /// What is not in the queue yet of the entries of memtables with the value.
+    listed: Vec<ListedValues>,
     /// The blocks with the value in tables with an attribute map, by the number of the file.
     mapped: HashMap<usize, Vec<u32>>,
     /// Whether tables and memtables were added to the queue.
@@ -156,8 +182,9 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             extractor,
             required: 0,
             rank,
-            value: None,
+            bounds: None,
             files: view.version.files().cloned().collect(),
+            listed: Vec::new(),
             mapped: HashMap::new(),
             is_started: false,
             view,
@@ -174,8 +201,21 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     /// first one. Values are compared as by [`Db::lookup`], and of the blocks that it would read only
     /// those are read whose ranks require it.
     #[must_use]
-    pub fn with_attribute(mut self, id: u8, value: &[u8]) -> Self {
-        self.value = Some(AttributeValue::new(id, value));
+    pub fn with_attribute(self, id: u8, value: &[u8]) -> Self {
+        self.within(AttributeBounds::new(id, value, value))
+    }
+
+    /// Restricts the results to entries that have a value of an attribute from `low` to `high`,
+    /// inclusive, and starts again from the first one. Only blocks whose zone may contain such a
+    /// value are read, and only entries of memtables with one.
+    #[must_use]
+    pub fn with_attribute_range(self, id: u8, low: &[u8], high: &[u8]) -> Self {
+        self.within(AttributeBounds::new(id, low, high))
+    }
+
+    fn within(mut self, bounds: Arc<AttributeBounds>) -> Self {
+        self.zone = bounds.zone();
+        self.bounds = Some(bounds);
         self.restarted()
     }
 
@@ -207,6 +247,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     fn start(&mut self) -> Result<()> {
         self.queue.clear();
         self.folded.clear();
+        self.listed.clear();
         self.visited = Visited::default();
         for number in 0..self.files.len() {
             self.add_table(number)?;
@@ -269,8 +310,8 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         let Some(zone) = zone.filter(|zone| !zone.has_unknown()) else {
             return ZoneRank::Any;
         };
-        let value = self.value.as_ref();
-        if value.is_some_and(|value| !value.may_be_in(zone)) {
+        let bounds = self.bounds.as_ref();
+        if bounds.is_some_and(|bounds| !bounds.may_be_in(zone)) {
             return ZoneRank::Nothing;
         }
         (self.rank)(zone).map_or(ZoneRank::Nothing, ZoneRank::AtLeast)
@@ -288,12 +329,91 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     }
 
     fn add_memtable(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
+        let attributes = memtable.attributes(self.required);
+        if let (Some(bounds), Some(list)) = (self.bounds.clone(), attributes) {
+            return self.add_list(memtable, list, &bounds);
+        }
         self.newer = None;
         let mut cursor = MemtableCursor::new(Arc::clone(memtable));
         cursor.first();
         while cursor.is_valid() {
             self.add_entry(cursor.key(), cursor.tag(), cursor.value())?;
             cursor.next();
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of a memtable that its list of attributes names.
+    fn add_list(
+        &mut self,
+        memtable: &Arc<Memtable>,
+        list: &AttributeList,
+        bounds: &AttributeBounds,
+    ) -> Result<()> {
+        let mut unknown = list.unknown();
+        while let Some(entry) = list.next(&mut unknown) {
+            self.add_listed(memtable, entry)?;
+        }
+        let mut cursor = list.within(bounds);
+        if bounds.is_value() {
+            self.listed.push(ListedValues {
+                memtable: Arc::clone(memtable),
+                cursor,
+                zone: list.outline(),
+            });
+            self.add_values(self.listed.len() - 1);
+            return Ok(());
+        }
+        while let Some(entry) = list.next(&mut cursor) {
+            self.add_listed(memtable, entry)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of a memtable with the value that are not in the queue yet.
+    fn add_values(&mut self, number: usize) {
+        let Some(values) = self.listed.get_mut(number) else {
+            return;
+        };
+        let Some(last) = values.last_time() else {
+            return;
+        };
+        values.zone.limit_times(last);
+        if let Some(rank) = (self.rank)(&values.zone) {
+            self.add(ZoneRank::AtLeast(rank), RankedPart::Values(number));
+        }
+    }
+
+    /// Adds the latest of these entries, and then the others.
+    fn open_values(&mut self, number: usize) -> Result<()> {
+        let Some(values) = self.listed.get_mut(number) else {
+            return Ok(());
+        };
+        let memtable = Arc::clone(&values.memtable);
+        let list = memtable.attributes_so_far();
+        if let Some(entry) = list.and_then(|list| list.next(&mut values.cursor)) {
+            self.add_listed(&memtable, entry)?;
+        }
+        self.add_values(number);
+        Ok(())
+    }
+
+    /// Adds an entry of a memtable that its list of attributes names, unless a newer one there
+    /// hides it.
+    fn add_listed(&mut self, memtable: &Memtable, entry: AttributeEntry<'_>) -> Result<()> {
+        self.visited.entries += 1;
+        let (key, tag, sequence) = (entry.key, entry.tag, self.visibility.sequence);
+        if tag.sequence() > sequence {
+            return Ok(());
+        }
+        if tag.kind() == Some(EntryKind::Merge) {
+            return self.add_folded(key);
+        }
+        let newest = memtable.newest(key, sequence);
+        if let Some((_, value)) = newest.filter(|(newest, _)| *newest == tag)
+            && extract_entry(self.extractor.as_ref(), (key, tag, value), &mut self.zone)
+        {
+            self.add_extracted(key, tag.sequence());
         }
         Ok(())
     }
@@ -322,8 +442,8 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         };
         self.visited.tables += 1;
         let required = self.required();
-        if let Some(value) = &self.value
-            && let Some(blocks) = table.blocks_with(required, value)?
+        if let Some(bounds) = &self.bounds
+            && let Some(blocks) = table.blocks_with(required, bounds)?
         {
             let all = table.properties().data_blocks;
             self.visited.blocks_skipped += all.saturating_sub(blocks.len() as u64);
@@ -445,8 +565,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
 
     /// Adds an entry whose zone was extracted, unless it lacks the value.
     fn add_extracted(&mut self, key: &[u8], sequence: Sequence) {
-        let value = self.value.as_ref();
-        if value.is_some_and(|value| !value.is_of(&self.zone)) {
+        if self.bounds.is_some() && !self.zone.is_within_bounds() {
             return;
         }
         if let Some(rank) = (self.rank)(&self.zone) {
@@ -461,8 +580,8 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             .get_with_sequence(&self.view, options, key, self.visibility)
     }
 
-    /// Replaces a table, a partition or a block in the queue by its parts, or returns the value of an entry:
-    /// `None` if the entry is hidden or was returned before.
+    /// Replaces an item of the queue by its parts, or returns the value of an entry: `None` if the
+    /// entry is hidden or was returned before.
     fn read(&mut self, item: &RankedPart) -> Result<Option<ValueBytes>> {
         match item {
             RankedPart::Table(number) => self.open_table(*number)?,
@@ -471,6 +590,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
                 let (offset, length) = (*offset, *length);
                 self.open_block(*number, Handle { offset, length })?;
             }
+            RankedPart::Values(number) => self.open_values(*number)?,
             RankedPart::Entry(key, _) if self.last.as_ref() == Some(key) => {}
             RankedPart::Entry(key, sequence) => {
                 let newest = self.newest(key)?;
@@ -489,8 +609,8 @@ impl Db {
     /// [`Ranked::with_attribute`] limits them to those with a value of an attribute.
     ///
     /// `rank` returns the rank of an entry from its exact zone, and from the zone of a block, a
-    /// partition or a table a lower bound of the ranks of all entries in it, or `None` if all of them have none. It
-    /// is not called with zones that cover unknown attributes: such blocks and tables are always
+    /// partition, a table or a part of a memtable a lower bound of the ranks of all entries in it, or
+    /// `None` if all of them have none. It is not called with zones that cover unknown attributes: such blocks and tables are always
     /// read. It must return the same for the same zone. Fails if the keyspace has no extractor.
     pub fn ranked<'a, S, F>(
         &'a self,

@@ -4,7 +4,8 @@
 //! looked up as by any read. So an entry that was overwritten, deleted or has expired since is not
 //! returned, wherever its successor is.
 //!
-//! A lookup is a search for one value of an attribute. In tables whose attribute map is complete it
+//! A lookup is a search for one value of an attribute. Of memtables it visits the entries that their
+//! list of attributes names, and of tables whose attribute map is complete it
 //! reads only the blocks that the map names: the newest visible entry of a key that it returns is a
 //! put with the value, whose block is in the map, or an operand, and tables with operands have no
 //! map.
@@ -16,9 +17,9 @@ use std::sync::Arc;
 use super::point_lookup::Visibility;
 use super::{Db, DbCore, DbSnapshot, Keyspace};
 use crate::error::{Error, Result};
-use crate::extract::{AttributeValue, Extractor, ExtractorVersion, ZoneMap};
-use crate::key::{EntryKind, Sequence, Tag, split_expiry};
-use crate::memtable::MemtableCursor;
+use crate::extract::{AttributeBounds, Extractor, ExtractorVersion, ZoneMap, extract_entry};
+use crate::key::{Sequence, Tag};
+use crate::memtable::{AttributeEntry, Memtable, MemtableCursor};
 use crate::options::KeyspaceOptions;
 use crate::table::cursor::TableCursor;
 use crate::table::reader::TableReader;
@@ -57,25 +58,6 @@ pub(super) fn extractor_of(options: &KeyspaceOptions) -> Result<&Arc<dyn Extract
     })
 }
 
-/// Sets `zone` to that of one entry, exact unless it is an operand. Returns false if the entry is a
-/// delete.
-pub(super) fn extract_entry(
-    extractor: &dyn Extractor,
-    (key, tag, value): (&[u8], Tag, &[u8]),
-    zone: &mut ZoneMap,
-) -> bool {
-    zone.clear();
-    match tag.kind() {
-        Some(kind @ (EntryKind::Put | EntryKind::PutExpiring)) => {
-            let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
-            extractor.extract(key, value, zone);
-        }
-        Some(EntryKind::Merge) => zone.add_unknown(),
-        _ => return false,
-    }
-    true
-}
-
 /// What a search returns.
 #[derive(Clone, Copy)]
 pub(crate) struct SearchCriteria<'a> {
@@ -83,7 +65,7 @@ pub(crate) struct SearchCriteria<'a> {
     upper: Bound<&'a [u8]>,
     may_match: &'a dyn Fn(&ZoneMap) -> bool,
     /// The value that is looked up, which `may_match` compares with ranges.
-    value: Option<&'a AttributeValue>,
+    bounds: Option<&'a Arc<AttributeBounds>>,
     /// The version of the extractor from which on tables are read by their zones.
     version: u64,
 }
@@ -131,7 +113,17 @@ impl Search<'_> {
         }
     }
 
-    fn in_memtable(&mut self, mut cursor: MemtableCursor) {
+    fn in_memtable(&mut self, memtable: &Arc<Memtable>) {
+        let attributes = memtable.attributes(self.criteria.version);
+        if let (Some(bounds), Some(list)) = (self.criteria.bounds, attributes) {
+            for mut cursor in [list.unknown(), list.within(bounds)] {
+                while let Some(entry) = list.next(&mut cursor) {
+                    self.take_listed(entry);
+                }
+            }
+            return;
+        }
+        let mut cursor = MemtableCursor::new(Arc::clone(memtable));
         let (key, tag) = self.start();
         cursor.seek(key, tag);
         while cursor.is_valid() && !self.is_above(cursor.key()) {
@@ -140,9 +132,28 @@ impl Search<'_> {
         }
     }
 
+    /// Adds an entry with one of the values that are looked up.
+    fn take_listed(&mut self, entry: AttributeEntry<'_>) {
+        self.visited.entries += 1;
+        let is_below = match self.criteria.lower {
+            Bound::Unbounded => false,
+            Bound::Included(bound) => entry.key < bound,
+            Bound::Excluded(bound) => entry.key <= bound,
+        };
+        let is_visible = entry.tag.sequence() <= self.sequence;
+        if is_visible
+            && !is_below
+            && !self.is_above(entry.key)
+            && !self.candidates.contains(entry.key)
+        {
+            self.candidates.insert(entry.key.to_vec());
+        }
+    }
+
     /// Whether the zone of an entry matches.
     fn matches(&self, zone: &ZoneMap) -> bool {
-        (self.criteria.may_match)(zone) && self.criteria.value.is_none_or(|value| value.is_of(zone))
+        (self.criteria.may_match)(zone)
+            && (self.criteria.bounds.is_none() || zone.is_within_bounds())
     }
 
     /// Whether the zone of a table, partition or block, if it has one, excludes a match.
@@ -156,8 +167,8 @@ impl Search<'_> {
             return Ok(());
         }
         self.visited.tables += 1;
-        if let Some(value) = self.criteria.value
-            && let Some(blocks) = table.blocks_with(self.required, value)?
+        if let Some(bounds) = self.criteria.bounds
+            && let Some(blocks) = table.blocks_with(self.required, bounds)?
         {
             return self.in_blocks(table, &blocks);
         }
@@ -237,10 +248,12 @@ impl DbCore {
             sequence: visibility.sequence,
             candidates: BTreeSet::new(),
             visited: Visited::default(),
-            zone: ZoneMap::default(),
+            zone: criteria
+                .bounds
+                .map_or_else(ZoneMap::default, AttributeBounds::zone),
         };
         for memtable in view.memtables() {
-            search.in_memtable(MemtableCursor::new(Arc::clone(memtable)));
+            search.in_memtable(memtable);
         }
         let within = |file: &&Arc<TableFile>| {
             !search_ends_before(criteria.upper, &file.meta.smallest)
@@ -253,7 +266,7 @@ impl DbCore {
             hits: Vec::new(),
             visited: search.visited,
         };
-        let mut zone = ZoneMap::default();
+        let mut zone = std::mem::take(&mut search.zone);
         for key in std::mem::take(&mut search.candidates) {
             let Some(value) = self.get_in(&view, options, &key, visibility)? else {
                 continue;
@@ -298,7 +311,7 @@ impl Db {
             lower,
             upper,
             may_match,
-            value: None,
+            bounds: None,
             version: 0,
         };
         self.core.search(keyspace, snapshot, criteria)
@@ -308,10 +321,9 @@ impl Db {
     /// blocks that contain it are read if the keyspace's extractor adds it with
     /// [`ZoneMap::add_indexed`]; in others, those whose zone may contain it.
     ///
-    /// Values are compared by ranges and by a hash of 32 bits: a caller that cannot accept an
-    /// occasional entry with another value compares the values of the entries. Values that
-    /// [`ZoneMap::add_attribute`] adds are compared by ranges alone, and only in their first 32
-    /// bytes. Entries with unknown attributes are returned. Fails if the keyspace has no extractor.
+    /// Of memtables, only entries with the value are visited, or with one that has the same first
+    /// 32 bytes, unless the keyspace accumulates. Entries with unknown attributes are returned.
+    /// Fails if the keyspace has no extractor.
     pub fn lookup(
         &self,
         keyspace: &Keyspace,
@@ -333,12 +345,12 @@ impl Db {
         snapshot: Option<&DbSnapshot>,
         version: u64,
     ) -> Result<SearchResult> {
-        let value = AttributeValue::new(id, value);
+        let bounds = AttributeBounds::new(id, value, value);
         let criteria = SearchCriteria {
             lower: Bound::Unbounded,
             upper: Bound::Unbounded,
-            may_match: &|zone| value.may_be_in(zone),
-            value: Some(&value),
+            may_match: &|zone| bounds.may_be_in(zone),
+            bounds: Some(&bounds),
             version,
         };
         let own = self.hold(keyspace, snapshot);

@@ -3,8 +3,10 @@
 //! Entries are copied from the logged batches into a [`SkipList`], where an entry has little
 //! overhead, so that a memtable becomes a run of nearly the same size. A memtable accepts entries
 //! until it is full; then it is read-only until it has been flushed. If a keyspace accumulates, its
-//! entries are [`rows`] instead, whose operands are folded early.
+//! entries are [`rows`] instead, whose operands are folded early. With an extractor, it also lists the
+//! [`attributes`] of its entries.
 
+mod attributes;
 mod bloom;
 mod key_filter;
 pub(crate) mod rows;
@@ -23,6 +25,7 @@ use crate::merge::Merge;
 use crate::options::KeyspaceOptions;
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::value::ValueBytes;
+pub(crate) use attributes::{AttributeCursor, AttributeEntry, AttributeList};
 use key_filter::KeyFilter;
 use rows::{MergedRows, RowsCursor};
 
@@ -35,6 +38,8 @@ pub(crate) struct Memtable {
     list: SkipList,
     /// Replaces the list.
     rows: Option<MergedRows>,
+    /// With an extractor, unless there are rows.
+    attributes: Option<Box<AttributeList>>,
     /// Of whole keys, also if the filters of tables contain heads by a function, for which some keys
     /// are looked up whole. With fixed tails lookups are scans, which do not use it.
     filter: Option<KeyFilter>,
@@ -55,6 +60,7 @@ impl Memtable {
         Self {
             list: SkipList::new(),
             rows: options.accumulates.then(MergedRows::default),
+            attributes: AttributeList::of(options),
             filter: (options.head.tail_bytes() == 0)
                 .then(|| KeyFilter::new(options.memtable_bytes)),
             range_deletes: RwLock::default(),
@@ -81,11 +87,35 @@ impl Memtable {
                 rows.insert(key, value, tag);
                 Some(key.len() + value.len() + ROW_OVERHEAD)
             } else {
-                self.list.insert(key, value, tag.0)
+                self.insert_listed(key, value, tag)
             }
         };
         self.bytes.fetch_add(taken.unwrap_or(0), Ordering::Relaxed);
         taken.is_some()
+    }
+
+    fn insert_listed(&self, key: &[u8], value: &[u8], tag: Tag) -> Option<usize> {
+        let taken = self.list.insert(key, value, tag.0)?;
+        let attributes = self.attributes.as_ref();
+        Some(taken + attributes.map_or(0, |list| list.insert(key, value, tag)))
+    }
+
+    /// The attributes of its entries, if all are listed that a version of the extractor adds.
+    pub(crate) fn attributes(&self, version: u64) -> Option<&AttributeList> {
+        let attributes = self.attributes.as_deref();
+        attributes.filter(|list| list.is_complete_in(version))
+    }
+
+    /// The list of attributes, also if it has become incomplete: what was visible before is there.
+    pub(crate) fn attributes_so_far(&self) -> Option<&AttributeList> {
+        self.attributes.as_deref()
+    }
+
+    /// The newest entry of a key up to a sequence, if there are no rows.
+    pub(crate) fn newest(&self, key: &[u8], sequence: Sequence) -> Option<(Tag, &[u8])> {
+        let at = self.list.seek(key, Tag::seek(sequence.min(self.cut())).0);
+        let entry = self.list.entry(at)?;
+        (entry.key() == key).then(|| (Tag(entry.tag()), entry.value()))
     }
 
     fn add_range_delete(&self, start: &[u8], end: &[u8], sequence: Sequence) {
@@ -354,6 +384,7 @@ impl Memtable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::extract::{AttributeBounds, Extractor, ZoneMap};
     use crate::head::{HeadFunction, KeyHead};
 
     /// The head of every key is its first byte.
@@ -368,6 +399,67 @@ mod tests {
         fn head_len(&self, _: &[u8]) -> usize {
             1
         }
+    }
+
+    /// The attribute of an entry is its value.
+    #[derive(Debug)]
+    struct WholeValue;
+
+    impl Extractor for WholeValue {
+        fn name(&self) -> &'static str {
+            "whole_value"
+        }
+
+        fn version(&self) -> u64 {
+            4
+        }
+
+        fn extract(&self, _: &[u8], value: &[u8], about: &mut ZoneMap) {
+            about.add_indexed(1, value);
+        }
+    }
+
+    #[test]
+    fn entries_are_listed_by_attribute_and_hidden_after_a_cut() {
+        let options = KeyspaceOptions {
+            extractor: Some(Arc::new(WholeValue)),
+            ..KeyspaceOptions::default()
+        };
+        let memtable = Memtable::of(&options);
+        assert!(memtable.attributes(5).is_none());
+        let list = memtable.attributes(4).unwrap();
+        let mut bytes = memtable.bytes();
+        for (key, value, sequence) in [(b"a", b"x", 1), (b"b", b"y", 2), (b"a", b"x", 3)] {
+            memtable.insert(key, value, Tag::new(sequence, EntryKind::Put));
+            assert!(memtable.bytes() > bytes + 48, "two entries");
+            bytes = memtable.bytes();
+        }
+        memtable.insert(b"b", b"", Tag::new(4, EntryKind::Merge));
+        memtable.insert(b"a", b"", Tag::new(5, EntryKind::Delete));
+        let listed = |mut cursor| {
+            let entries = std::iter::from_fn(|| list.next(&mut cursor));
+            entries.map(|entry| entry.tag.sequence()).collect()
+        };
+        let within = |low: &[u8], high: &[u8]| -> Vec<u64> {
+            listed(list.within(&AttributeBounds::new(1, low, high)))
+        };
+        assert_eq!(
+            (within(b"x", b"x"), within(b"", b"x\0")),
+            (vec![3, 1], vec![3, 1])
+        );
+        assert_eq!(
+            (within(b"x", b"z"), within(b"y", b"x")),
+            (vec![3, 1, 2], vec![])
+        );
+        assert_eq!(listed(list.unknown()), [4]);
+        let newest = |sequence| {
+            memtable
+                .newest(b"a", sequence)
+                .map(|(tag, _)| tag.sequence())
+        };
+        assert_eq!((newest(4), newest(9), newest(0)), (Some(3), Some(5), None));
+        memtable.cut_at(2);
+        assert_eq!(newest(9), Some(1));
     }
 
     #[test]

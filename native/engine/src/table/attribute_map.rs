@@ -18,7 +18,7 @@ use super::reader::{BlockType, TableReader};
 use crate::block::Block;
 use crate::coding::{to_u32, to_usize};
 use crate::error::Result;
-use crate::extract::{AttributeValue, ExtractorVersion, ZoneMap};
+use crate::extract::{AttributeBounds, ExtractorVersion, ZoneMap};
 
 /// The size at which a page is complete.
 const PAGE_BYTES: usize = 4 << 10;
@@ -183,41 +183,44 @@ fn pairs(page: &[u8], blocks: u64, mut each: impl FnMut(u32, u32) -> bool) -> Op
 
 impl TableReader {
     /// The numbers of the data blocks that may contain a value, in order. `None` if the table has
-    /// no map of the attribute that this extractor made.
+    /// no map of the attribute that this extractor made, or if the bounds contain several values.
     pub(crate) fn blocks_with(
         &self,
         extractor: ExtractorVersion<'_>,
-        value: &AttributeValue,
+        bounds: &AttributeBounds,
     ) -> Result<Option<Vec<u32>>> {
         let unmapped = self.zone(extractor).and(self.properties.unmapped.as_ref());
-        if unmapped.is_none_or(|unmapped| unmapped.contains(&value.id)) {
+        if unmapped.is_none_or(|unmapped| unmapped.contains(&bounds.id)) {
             return Ok(None);
         }
+        let Some(value_hash) = bounds.hash() else {
+            return Ok(None);
+        };
         let mut blocks = Vec::new();
         let Some(map) = self.properties.map else {
             return Ok(Some(blocks));
         };
         let directory = self.block(map, BlockType::Map)?;
         let listed = attributes(directory.bytes()).ok_or_else(|| self.malformed(map))?;
-        let listed = listed.into_iter().find(|listed| listed.id == value.id);
+        let listed = listed.into_iter().find(|listed| listed.id == bounds.id);
         let Some(AttributePages { pages, .. }) = listed else {
             return Ok(Some(blocks));
         };
         let first_of =
             |page: &[u8; PAGE_ENTRY_BYTES]| PageEntry::decode(page).map(|page| page.first);
         // The page before may end with the hash.
-        let start = pages.partition_point(|page| first_of(page) < Some(value.hash));
+        let start = pages.partition_point(|page| first_of(page) < Some(value_hash));
         for page in pages.iter().skip(start.saturating_sub(1)) {
             let page = PageEntry::decode(page).ok_or_else(|| self.malformed(map))?;
-            if page.first > value.hash {
+            if page.first > value_hash {
                 break;
             }
             let block = self.block(page.handle, BlockType::Map)?;
             self.pairs_of(&page, &block, |hash, block| {
-                if hash == value.hash {
+                if hash == value_hash {
                     blocks.push(block);
                 }
-                hash <= value.hash
+                hash <= value_hash
             })?;
         }
         Ok(Some(blocks))

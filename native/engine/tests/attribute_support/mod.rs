@@ -9,7 +9,7 @@ use crate::database_support::open_entries;
 use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::{
     Db, DbOptions, DbSnapshot, Durability, Extractor, Keyspace, KeyspaceOptions, ManualClock,
-    Merge, TableVersion, Visited, WriteBatch, ZoneMap,
+    Merge, Ranked, TableVersion, Visited, WriteBatch, ZoneMap,
 };
 
 /// Values are words; the first letter of a word is its attribute:
@@ -87,20 +87,41 @@ impl Merge for Append {
     }
 }
 
-/// Whether a value has a word, or may have it as far as ranges tell.
-pub(crate) fn has(value: &[u8], word: &[u8]) -> bool {
-    let id = word[0];
-    let mut same: Vec<&[u8]> = words(value).filter(|other| other[0] == id).collect();
-    same.sort_unstable();
-    let is_ranged = id == b'c' || id == b'd' && same.iter().any(|other| !is_even(other));
-    let is_within = same.first() <= Some(&word) && Some(&word) <= same.last();
-    words(value).any(|other| other[0] == b'u')
-        || same.contains(&word)
-        || is_ranged && !same.is_empty() && is_within
+/// Whether a value has a word of an attribute from one to another, or may have it.
+pub(crate) fn has(value: &[u8], id: u8, low: &[u8], high: &[u8]) -> bool {
+    let is_within = |word: &[u8]| word[0] == id && low <= word && word <= high;
+    words(value).any(|word| word[0] == b'u' || is_within(word))
 }
 
 pub(crate) fn newest(zone: &ZoneMap) -> Option<Reverse<u64>> {
     zone.times().map(|(_, last)| Reverse(last))
+}
+
+/// The first results, up to a number, and what they cost.
+fn first_of<F>(mut ranked: Ranked<'_, Reverse<u64>, F>, count: usize) -> (Entries, Visited)
+where
+    F: Fn(&ZoneMap) -> Option<Reverse<u64>>,
+{
+    let mut entries = Vec::new();
+    while entries.len() < count
+        && let Some(next) = ranked.next().unwrap()
+    {
+        entries.push((next.key, next.value.to_vec()));
+    }
+    (entries, ranked.visited())
+}
+
+/// Entries with a time, the newest first.
+fn in_order_of_time(entries: Entries) -> Entries {
+    let with_time = entries.into_iter().filter_map(|(key, value)| {
+        let mut zone = ZoneMap::default();
+        Words.extract(&key, &value, &mut zone);
+        Some((newest(&zone)?, key, value))
+    });
+    let mut ordered: Vec<_> = with_time.collect();
+    ordered.sort();
+    let ordered = ordered.into_iter();
+    ordered.map(|(_, key, value)| (key, value)).collect()
 }
 
 /// A database with one keyspace.
@@ -181,14 +202,18 @@ impl World {
         count: usize,
     ) -> (Entries, Visited) {
         let ranked = self.db().ranked(&self.entries, snapshot, newest).unwrap();
-        let mut ranked = ranked.with_attribute(word[0], word);
-        let mut entries = Vec::new();
-        while entries.len() < count
-            && let Some(next) = ranked.next().unwrap()
-        {
-            entries.push((next.key, next.value.to_vec()));
-        }
-        (entries, ranked.visited())
+        first_of(ranked.with_attribute(word[0], word), count)
+    }
+
+    /// The newest entries with a word from one to another of the same attribute.
+    pub(crate) fn newest_within(
+        &self,
+        low: &[u8],
+        high: &[u8],
+        snapshot: Option<&DbSnapshot>,
+    ) -> (Entries, Visited) {
+        let ranked = self.db().ranked(&self.entries, snapshot, newest).unwrap();
+        first_of(ranked.with_attribute_range(low[0], low, high), usize::MAX)
     }
 
     pub(crate) fn scanned(&self, snapshot: &DbSnapshot) -> Entries {
@@ -208,23 +233,20 @@ impl World {
     pub(crate) fn check(&self, snapshot: &DbSnapshot, words: &[Vec<u8>]) {
         let all = self.scanned(snapshot);
         for word in words {
-            let with = all.iter().filter(|(_, value)| has(value, word));
+            let with = all
+                .iter()
+                .filter(|(_, value)| has(value, word[0], word, word));
             let with: Entries = with.cloned().collect();
             assert_eq!(self.lookup(word, Some(snapshot)).0, with);
-            let mut ranked: Vec<_> = with
-                .into_iter()
-                .filter_map(|(key, value)| {
-                    let mut zone = ZoneMap::default();
-                    Words.extract(&key, &value, &mut zone);
-                    Some((newest(&zone)?, key, value))
-                })
-                .collect();
-            ranked.sort();
-            let ranked: Entries = ranked
-                .into_iter()
-                .map(|(_, key, value)| (key, value))
-                .collect();
-            assert_eq!(self.newest_with(word, Some(snapshot), usize::MAX).0, ranked);
+            let (entries, _) = self.newest_with(word, Some(snapshot), usize::MAX);
+            assert_eq!(entries, in_order_of_time(with));
+        }
+        for (low, high) in words.iter().zip(words.iter().skip(2)) {
+            let with = all
+                .iter()
+                .filter(|(_, value)| has(value, low[0], low, high));
+            let with = in_order_of_time(with.cloned().collect());
+            assert_eq!(self.newest_within(low, high, Some(snapshot)).0, with);
         }
     }
 

@@ -6,8 +6,8 @@ use crate::database_support::open_entries;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
     CompactionPlan, Db, DbOptions, DbSnapshot, Extractor, Keyspace, KeyspaceOptions, KeyspaceShape,
-    ManualClock, Merge, RankedEntry, Separation, Strategy, TableLayout, TableShape, TableVersion,
-    ZoneMap,
+    ManualClock, Merge, Ranked, RankedEntry, Separation, Strategy, TableLayout, TableShape,
+    TableVersion, ZoneMap,
 };
 
 /// The value with a time and a place.
@@ -30,7 +30,16 @@ pub(crate) fn place_of(value: &[u8]) -> Option<[f64; 2]> {
     Some([side(8)?, side(16)?])
 }
 
-/// Extracts times, places, or neither, depending on the length of a value.
+/// The number of values of the attribute.
+pub(crate) const GROUPS: u8 = 5;
+
+/// The value of the attribute of an entry with a time.
+pub(crate) fn group_of(value: &[u8]) -> Option<u8> {
+    let time = number(value, 0)?;
+    u8::try_from(time % u64::from(GROUPS)).ok()
+}
+
+/// Extracts times and groups, places, or neither, depending on the length of a value.
 #[derive(Debug)]
 pub(crate) struct TimeAndPlace;
 
@@ -42,6 +51,9 @@ impl Extractor for TimeAndPlace {
     fn extract(&self, _key: &[u8], value: &[u8], about: &mut ZoneMap) {
         if let Some(time) = number(value, 0) {
             about.add_time(time);
+        }
+        if let Some(group) = group_of(value) {
+            about.add_indexed(1, &[group]);
         }
         if let Some([x, y]) = place_of(value) {
             about.add_rectangle([x, y, x, y]);
@@ -188,6 +200,14 @@ impl Variant {
     }
 }
 
+/// All entries that are returned.
+pub(crate) fn all_of<S: Ord, F>(mut ranked: Ranked<'_, S, F>) -> Vec<RankedEntry<S>>
+where
+    F: Fn(&ZoneMap) -> Option<S>,
+{
+    std::iter::from_fn(|| ranked.next().unwrap()).collect()
+}
+
 /// A database in memory with one keyspace.
 pub(crate) struct World {
     vfs: Arc<dyn Vfs>,
@@ -258,8 +278,7 @@ impl World {
         snapshot: Option<&DbSnapshot>,
         rank: impl Fn(&ZoneMap) -> Option<S>,
     ) -> Vec<RankedEntry<S>> {
-        let mut ranked = self.db().ranked(&self.entries, snapshot, rank).unwrap();
-        std::iter::from_fn(|| ranked.next().unwrap()).collect()
+        all_of(self.db().ranked(&self.entries, snapshot, rank).unwrap())
     }
 
     /// The same keys, values and ranks from a scan.
