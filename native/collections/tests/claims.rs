@@ -247,8 +247,10 @@ fn a_write_that_fails_records_nothing() {
         background_threads: 0,
         ..DbOptions::default()
     };
-    let db = Arc::new(Db::open("/db", Collections::options(options)).unwrap());
-    let collections = Collections::open(&db).unwrap();
+    let embedded = Arc::default();
+    let options = Collections::options(options, &embedded);
+    let db = Arc::new(Db::open("/db", options).unwrap());
+    let collections = Collections::open(&db, embedded).unwrap();
     collections.define(1, definition(1, Vec::new())).unwrap();
     vfs.fill_up();
     let mut staged = collections.stage(vec![claimed(claim(b"state"), 1, &[1])]);

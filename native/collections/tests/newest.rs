@@ -172,9 +172,13 @@ fn the_newest_documents_come_first_also_once_lists_are_split() {
 fn a_built_index_has_the_times_of_the_documents() {
     for technique in TECHNIQUES {
         let mut shops = Shops::new(Vec::new());
-        for id in [3, 1, 2, 5, 4] {
+        for id in [3, 1, 2, 5, 4, 6] {
             shops.write(&[(id, Some(id % 2))]);
             shops.opened.clock.advance(10);
+            if id == 2 {
+                // Some documents are in a table, the others in memory.
+                shops.opened.db.flush().unwrap();
+            }
         }
         let mut index = index_by_time(1, "by shop", &[("shop", 1)], technique);
         index.is_ready = false;
@@ -204,6 +208,9 @@ fn a_built_index_has_the_times_of_the_documents() {
         define(&shops, &index);
         let plan = shops.plan("{\"shop\":{\"$in\":[0,1]}}", 0);
         assert_eq!(plan.order, PlanOrder::ByTime);
+        assert_eq!(shops.keys(&plan, 2), shops.expected(|_| true));
+        shops.opened = shops.opened.reopened();
+        shops.write(&[(6, Some(1))]);
         assert_eq!(shops.keys(&plan, 2), shops.expected(|_| true));
     }
 }
