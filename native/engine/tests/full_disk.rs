@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::crash_support::{History, World, work_in_little_room};
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom};
 use rillbase_engine::{
-    Clock, Db, DbOptions, Durability, Error, Keyspace, KeyspaceOptions, ManualClock, WriteBatch,
-    wal,
+    Clock, Db, DbOptions, Durability, Error, Extractor, Keyspace, KeyspaceOptions, ManualClock,
+    WriteBatch, ZoneMap, wal,
 };
 
 /// Runs a database whose disk is full from time to time twice, each time until a power loss or a
@@ -54,6 +54,32 @@ fn writes_to_a_full_disk_have_no_effect_in_many_more_histories() {
 
 const THREADS: u64 = 4;
 
+/// The attribute of an entry is its key and the start of its value.
+#[derive(Debug)]
+struct KeyAndValue;
+
+impl KeyAndValue {
+    fn attribute(key: &[u8], value: &[u8]) -> Vec<u8> {
+        [key, &value[..8.min(value.len())]].concat()
+    }
+}
+
+impl Extractor for KeyAndValue {
+    fn name(&self) -> &'static str {
+        "key_and_value"
+    }
+
+    fn extract(&self, key: &[u8], value: &[u8], about: &mut ZoneMap) {
+        about.add_indexed(1, &Self::attribute(key, value));
+    }
+}
+
+/// The number of entries with a key and a value by their attribute.
+fn count_listed(db: &Db, space: &Keyspace, key: &[u8], value: &[u8]) -> usize {
+    let attribute = KeyAndValue::attribute(key, value);
+    db.lookup(space, 1, &attribute, None).unwrap().hits.len()
+}
+
 fn open(vfs: &FaultVfs) -> Result<Db, Error> {
     let small = KeyspaceOptions {
         memtable_bytes: 4000,
@@ -61,6 +87,7 @@ fn open(vfs: &FaultVfs) -> Result<Db, Error> {
         base_bytes: 8000,
         block_bytes: 500,
         compact_at_runs: 2,
+        extractor: Some(Arc::new(KeyAndValue)),
         ..KeyspaceOptions::default()
     };
     let options = DbOptions {
@@ -89,9 +116,10 @@ fn write(db: &Db, thread: u64, keys: u64, done: &AtomicU64) -> u64 {
         let key = format!("{thread}/{number:06}").into_bytes();
         let mut tries = 0_u64;
         loop {
+            let value = tries.to_le_bytes().repeat(4);
             let mut batch = WriteBatch::new();
             for space in &spaces {
-                batch.put(space, &key, &tries.to_le_bytes().repeat(4));
+                batch.put(space, &key, &value);
             }
             let durability = if number % 3 == 0 {
                 Durability::Buffered
@@ -104,6 +132,7 @@ fn write(db: &Db, thread: u64, keys: u64, done: &AtomicU64) -> u64 {
             }
             for space in &spaces {
                 assert!(db.get(space, &key).unwrap().is_none(), "it was refused");
+                assert_eq!(count_listed(db, space, &key, &value), 0);
             }
             refused += 1;
             tries += 1;
@@ -112,6 +141,7 @@ fn write(db: &Db, thread: u64, keys: u64, done: &AtomicU64) -> u64 {
         for space in &spaces {
             let value = db.get(space, &key).unwrap().unwrap();
             assert_eq!(*value, tries.to_le_bytes().repeat(4), "it was taken");
+            assert_eq!(count_listed(db, space, &key, &value), 1);
         }
         done.fetch_add(1, Ordering::Relaxed);
     }

@@ -219,9 +219,10 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         self.restarted()
     }
 
-    /// Requires a version of the extractor, and starts again from the first entry: all entries are
-    /// read of tables that an older version made, as of those that another extractor made. For
-    /// ranks and attributes that the extractor adds from that version on.
+    /// Requires a version of the extractor, for ranks and attributes that the extractor adds from
+    /// that version on, and starts again from the first entry. All entries are read of tables that an
+    /// older version made, as of those that another extractor made, and of memtables that were
+    /// created before the extractor had the version.
     #[must_use]
     pub fn requiring(mut self, version: u64) -> Self {
         self.required = version;

@@ -79,22 +79,22 @@ impl AttributeList {
         }
         self.extend_outline(&zone, &values);
         let time = zone.times().map_or(0, |(_, last)| last);
-        let (mut taken, mut at) = (0, Vec::new());
+        let (mut bytes, mut at) = (0, Vec::new());
         for (id, value) in &values {
             at.clear();
             encode(*id, value, &mut at);
             at.extend_from_slice(&(!time).to_be_bytes());
-            taken += self.insert_at(&at, key, tag);
+            bytes += self.insert_at(&at, key, tag);
         }
-        taken
+        bytes
     }
 
     fn insert_at(&self, at: &[u8], key: &[u8], tag: Tag) -> usize {
-        let taken = self.list.insert(at, key, tag.0);
-        if taken.is_none() {
+        let bytes = self.list.insert(at, key, tag.0);
+        if bytes.is_none() {
             self.is_incomplete.store(true, Ordering::Release);
         }
-        taken.unwrap_or(0)
+        bytes.unwrap_or(0)
     }
 
     fn extend_outline(&self, zone: &ZoneMap, values: &[(u8, Vec<u8>)]) {

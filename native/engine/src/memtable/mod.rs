@@ -95,9 +95,9 @@ impl Memtable {
     }
 
     fn insert_listed(&self, key: &[u8], value: &[u8], tag: Tag) -> Option<usize> {
-        let taken = self.list.insert(key, value, tag.0)?;
+        let bytes = self.list.insert(key, value, tag.0)?;
         let attributes = self.attributes.as_ref();
-        Some(taken + attributes.map_or(0, |list| list.insert(key, value, tag)))
+        Some(bytes + attributes.map_or(0, |list| list.insert(key, value, tag)))
     }
 
     /// The attributes of its entries, if all are listed that a version of the extractor adds.
