@@ -71,6 +71,10 @@ impl Extractor for EmbeddedIndexes {
         self.version.load(Ordering::Acquire)
     }
 
+    fn is_listed(&self) -> bool {
+        self.version() > 0
+    }
+
     fn extract(&self, key: &[u8], value: &[u8], zone: &mut ZoneMap) {
         let Some((collection, _)) = split_document_key(key) else {
             return;

@@ -16,7 +16,7 @@ use crate::candidate_scan::{Candidate, CandidatePosition};
 use crate::definition::NativeIndex;
 use crate::entry_changes::{ListChanges, StoredEntry};
 use crate::error::{Error, Result};
-use crate::format::EntryForm;
+use crate::format::{DOCUMENTS, EntryForm, prefix};
 use crate::plan::ScanPlan;
 use crate::store::{Collections, InstalledCollection};
 
@@ -67,16 +67,13 @@ impl Collections {
     /// Adds the entries of an index for the next documents, durably. Fails without adding any if one
     /// of them has a unique entry of another document, or cannot be indexed.
     pub fn build_index(&self, build: &IndexBuild) -> Result<BuiltPart> {
-        let _queues = self.lock_queues(std::iter::once(build.collection));
+        let queues = self.lock_queues(std::iter::once(build.collection));
         let collection = self.current(build.collection, build.write_version)?;
         let index = collection.definition.index(build.index);
         let index = index.ok_or(Error::NoIndex)?;
         if !index.technique.is_stored() {
-            // Documents of older tables are read until these are rewritten.
-            return Ok(BuiltPart {
-                documents: 0,
-                after: None,
-            });
+            drop(queues);
+            return self.build_embedded(collection.number, index, build);
         }
         let mut part = IndexPart {
             collection: &collection,
@@ -95,6 +92,32 @@ impl Collections {
             self.db.write(part.batch, Durability::Sync)?;
         }
         Ok(BuiltPart { documents, after })
+    }
+
+    /// Rewrites a table whose documents may lack values of an embedded index. Writes go on meanwhile.
+    fn build_embedded(
+        &self,
+        collection: u64,
+        index: &NativeIndex,
+        build: &IndexBuild,
+    ) -> Result<BuiltPart> {
+        if build.after.is_none() {
+            // What was written before the index was declared is in memory otherwise.
+            self.db.flush()?;
+        }
+        let (start, end) = (
+            prefix(collection, DOCUMENTS),
+            prefix(collection, DOCUMENTS + 1),
+        );
+        let since = index.embedded_since;
+        let rewritten = self
+            .db
+            .rewrite_outdated(&self.entries, (&start, &end), since)?;
+        Ok(BuiltPart {
+            documents: rewritten.map_or(0, |entries| usize::try_from(entries).unwrap_or(0)),
+            // Not a key: each part looks for the next table.
+            after: rewritten.map(|_| vec![0]),
+        })
     }
 
     /// Returns the key of the last document, unless it is that of the collection.

@@ -31,6 +31,12 @@ pub trait Extractor: Debug + Send + Sync {
         0
     }
 
+    /// Whether memtables list the attributes of their entries from now on, so that queries for values
+    /// need not visit all of them. It makes writes slower.
+    fn is_listed(&self) -> bool {
+        false
+    }
+
     /// Adds the attributes of an entry to `about`. An entry without an attribute is not found by
     /// it. Values that are looked up are added with [`ZoneMap::add_indexed`].
     fn extract(&self, key: &[u8], value: &[u8], about: &mut ZoneMap);

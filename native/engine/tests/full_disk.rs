@@ -69,6 +69,10 @@ impl Extractor for KeyAndValue {
         "key_and_value"
     }
 
+    fn is_listed(&self) -> bool {
+        true
+    }
+
     fn extract(&self, key: &[u8], value: &[u8], about: &mut ZoneMap) {
         about.add_indexed(1, &Self::attribute(key, value));
     }

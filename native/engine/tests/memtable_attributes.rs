@@ -134,6 +134,10 @@ impl Extractor for GrowingWords {
         self.0.load(Ordering::SeqCst)
     }
 
+    fn is_listed(&self) -> bool {
+        true
+    }
+
     fn extract(&self, key: &[u8], value: &[u8], about: &mut ZoneMap) {
         let has_more = self.version() > 0;
         for word in value.split(|byte| *byte == b' ') {
@@ -223,6 +227,51 @@ fn a_compaction_extracts_again_and_older_tables_are_read_whole() {
     world.db().compact(&world.entries).unwrap();
     assert_eq!(read_with_absent_word(&world, 3).entries, 0);
     assert_eq!(read_with_absent_word(&world, 4).entries, 10);
+}
+
+#[test]
+fn tables_without_attributes_of_a_version_are_rewritten_one_by_one() {
+    let extractor = Arc::new(GrowingWords::default());
+    let options = KeyspaceOptions {
+        extractor: Some(Arc::clone(&extractor) as _),
+        ..large()
+    };
+    let mut world = World::new(TableVersion::Four, options.clone());
+    for start in [0, 40, 10, 20, 30] {
+        load(&world, start..start + 10, |key| {
+            format!("t{key:08} a{key} b1")
+        });
+        world.db().flush().unwrap();
+    }
+    let snapshot = world.db().snapshot();
+    let key = 3_u64.to_be_bytes();
+    world.write(|batch| batch.delete(&world.entries, &key));
+    world.db().flush().unwrap();
+    extractor.0.store(1, Ordering::SeqCst);
+    let rewrite = |world: &World, (start, end): (u64, u64)| {
+        let (start, end) = (start.to_be_bytes(), end.to_be_bytes());
+        let bounds = (&start[..], &end[..]);
+        let rewritten = world.db().rewrite_outdated(&world.entries, bounds, 1);
+        rewritten.unwrap()
+    };
+    // The tables of 10..20, of 20..30, and no other one.
+    assert_eq!(rewrite(&world, (15, 25)), Some(10));
+    assert_eq!(rewrite(&world, (15, 25)), Some(10));
+    assert_eq!(rewrite(&world, (15, 25)), None);
+    let expected: Vec<u64> = (0..50).filter(|key| *key != 3).collect();
+    check_growing(&world, &expected);
+    let mut entries = 0;
+    while let Some(rewritten) = rewrite(&world, (0, 100)) {
+        entries += rewritten;
+    }
+    assert_eq!(entries, 31);
+    assert_eq!(read_with_absent_word(&world, 1).entries, 0);
+    check_growing(&world, &expected);
+    let before = world.db().get_at(&world.entries, &key, &snapshot);
+    assert!(before.unwrap().is_some());
+    drop(snapshot);
+    world.reopen(TableVersion::Four, options);
+    check_growing(&world, &expected);
 }
 
 /// What a query costs that returns nothing.

@@ -7,10 +7,12 @@ use super::drafts::Drafts;
 use super::stats::add;
 use super::{DbCore, Keyspace};
 use crate::compaction::plan::{CompactionAction, CompactionPlan, choose, everything};
+use crate::compaction::shape::TableShape;
 use crate::error::{Error, Result};
+use crate::extract::ExtractorVersion;
 use crate::version::KeyspaceVersion;
 use crate::version::edit::Edit;
-use crate::version::file::{FileMeta, TableFile};
+use crate::version::file::{FileMeta, Largest, TableFile};
 
 impl DbCore {
     /// Runs the most urgent compaction of a keyspace. Returns whether one was needed.
@@ -41,6 +43,53 @@ impl DbCore {
             Some(plan) => self.run_plan(keyspace, &version, &plan),
             None => Ok(()),
         }
+    }
+
+    /// Rewrites, in its place, a table with keys within bounds whose attributes are those of an older
+    /// version of the keyspace's extractor, or of another one. Returns its entries; `None` if there is
+    /// no such table.
+    pub(crate) fn rewrite_outdated(
+        &self,
+        keyspace: &Keyspace,
+        (start, end): (&[u8], &[u8]),
+        required: ExtractorVersion<'_>,
+    ) -> Result<Option<u64>> {
+        let _guard = keyspace.0.compacting.lock();
+        // A background thread may have left the keyspace to this one.
+        self.work.compactions.add(keyspace.id());
+        let version = Arc::clone(&keyspace.view().version);
+        let end = Largest {
+            key: end.to_vec(),
+            exclusive: true,
+        };
+        let Some(outdated) = self.outdated(&version, (start, &end), required)? else {
+            return Ok(None);
+        };
+        let entries = outdated.file.meta.entries;
+        let plan = CompactionPlan {
+            run: Some(outdated.run.id),
+            ..CompactionPlan::merge([outdated], outdated.level)
+        };
+        self.run_plan(keyspace, &version, &plan)?;
+        Ok(Some(entries))
+    }
+
+    fn outdated<'v>(
+        &self,
+        version: &'v KeyspaceVersion,
+        (start, end): (&'v [u8], &'v Largest),
+        required: ExtractorVersion<'_>,
+    ) -> Result<Option<TableShape<'v>>> {
+        for (level, runs) in version.levels.iter().enumerate() {
+            for run in runs {
+                for file in run.overlapping(start, end) {
+                    if !self.tables.table(file)?.is_made_by(required) {
+                        return Ok(Some(TableShape { level, run, file }));
+                    }
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn run_plan(

@@ -60,6 +60,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use crate::cache::BlockCache;
 use crate::clock::MonotonicTime;
 use crate::error::{Error, Result};
+use crate::extract::ExtractorVersion;
 use crate::key::{Millis, Sequence};
 use crate::memtable::Memtable;
 use crate::options::{DbOptions, KeyspaceOptions};
@@ -492,6 +493,20 @@ impl Db {
     pub fn compact(&self, keyspace: &Keyspace) -> Result<()> {
         self.flush()?;
         self.core.compact_everything(keyspace)
+    }
+
+    /// Rewrites a table with keys from `start` up to `end` that lacks attributes which the keyspace's
+    /// extractor adds from a version on, and returns how many entries it has; `None` if there is no
+    /// such table. Memtables are not considered: flush first. Fails if the keyspace has no extractor.
+    pub fn rewrite_outdated(
+        &self,
+        keyspace: &Keyspace,
+        (start, end): (&[u8], &[u8]),
+        version: u64,
+    ) -> Result<Option<u64>> {
+        let name = search::extractor_of(keyspace.options())?.name();
+        let required = ExtractorVersion { name, version };
+        self.core.rewrite_outdated(keyspace, (start, end), required)
     }
 
     /// Runs due compactions in the calling thread; returns when none is due.

@@ -54,7 +54,10 @@ impl AttributeList {
     /// were inserted, so there is none for keyspaces that accumulate.
     pub(crate) fn of(options: &KeyspaceOptions) -> Option<Box<Self>> {
         let extractor = options.extractor.as_ref();
-        let extractor = extractor.filter(|_| !options.accumulates)?;
+        let is_listed = |extractor: &&Arc<dyn Extractor>| extractor.is_listed();
+        let extractor = extractor
+            .filter(|_| !options.accumulates)
+            .filter(is_listed)?;
         Some(Box::new(Self {
             list: SkipList::new(),
             version: extractor.version(),

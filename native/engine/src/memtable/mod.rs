@@ -414,6 +414,10 @@ mod tests {
             4
         }
 
+        fn is_listed(&self) -> bool {
+            true
+        }
+
         fn extract(&self, _: &[u8], value: &[u8], about: &mut ZoneMap) {
             about.add_indexed(1, value);
         }

@@ -122,10 +122,14 @@ impl TableReader {
 
     /// The zone of its entries, if this extractor made it in this version or a later one.
     pub(crate) fn zone(&self, extractor: ExtractorVersion<'_>) -> Option<&ZoneMap> {
+        let is_made_by = self.is_made_by(extractor);
+        self.properties.zone.as_ref().filter(|_| is_made_by)
+    }
+
+    /// Whether its attributes are those of this extractor in this version or a later one.
+    pub(crate) fn is_made_by(&self, extractor: ExtractorVersion<'_>) -> bool {
         let properties = &self.properties;
-        let is_made_by = properties.extractor == extractor.name
-            && properties.extractor_version >= extractor.version;
-        properties.zone.as_ref().filter(|_| is_made_by)
+        properties.extractor == extractor.name && properties.extractor_version >= extractor.version
     }
 
     /// The zone of a partition's entries, if it has one that this extractor made.

@@ -39,6 +39,10 @@ impl Extractor for Words {
         "words"
     }
 
+    fn is_listed(&self) -> bool {
+        true
+    }
+
     fn extract(&self, _key: &[u8], value: &[u8], about: &mut ZoneMap) {
         for word in words(value) {
             match word[0] {
@@ -59,6 +63,10 @@ pub(crate) struct OtherWords;
 impl Extractor for OtherWords {
     fn name(&self) -> &'static str {
         "other_words"
+    }
+
+    fn is_listed(&self) -> bool {
+        true
     }
 
     fn extract(&self, _key: &[u8], value: &[u8], about: &mut ZoneMap) {

@@ -48,6 +48,10 @@ impl Extractor for TimeAndPlace {
         "time_and_place"
     }
 
+    fn is_listed(&self) -> bool {
+        true
+    }
+
     fn extract(&self, _key: &[u8], value: &[u8], about: &mut ZoneMap) {
         if let Some(time) = number(value, 0) {
             about.add_time(time);
@@ -68,6 +72,10 @@ pub(crate) struct TimeZero;
 impl Extractor for TimeZero {
     fn name(&self) -> &'static str {
         "time_zero"
+    }
+
+    fn is_listed(&self) -> bool {
+        true
     }
 
     fn extract(&self, _key: &[u8], _value: &[u8], about: &mut ZoneMap) {
