@@ -33,7 +33,8 @@ pub enum IndexTechnique {
 }
 
 impl IndexTechnique {
-    const ALL: [Self; 3] = [Self::Composite, Self::Lazy, Self::Eager];
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Composite, Self::Lazy, Self::Eager];
 
     /// Its name in declarations and replies.
     pub const fn name(self) -> &'static str {
