@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
+import hiredis
 import psycopg
-import redis
 
 from benchmarks.support.own_server import TOKEN
-from rillbase_native import Operation, Operations, Outcomes, Value, candidate_rows, encode_write
+from rillbase_native import (
+    Operation,
+    Operations,
+    Outcomes,
+    Value,
+    candidate_rows,
+    encode_write,
+    id_key,
+)
 from rillbase_server.launcher.embedded import EmbeddedPostgres
 
 #: Writes and queries that are sent before the first reply is read.
@@ -182,18 +191,42 @@ def postgres_tweets(directory: Path) -> Iterator[PostgresTweets]:
         yield PostgresTweets(connection)
 
 
+class _PipelinedConnection:
+    """A connection to a node, whose replies are parsed by hiredis."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self._reader = hiredis.Reader()
+        self.send([("HELLO", 3, "AUTH", "bench", TOKEN)])
+
+    def send(self, commands: Sequence[tuple[str | bytes | int, ...]]) -> list[Any]:
+        """Send commands together, and return their replies."""
+        self.socket.sendall(b"".join(hiredis.pack_command(command) for command in commands))
+        replies: list[Any] = []
+        while len(replies) < len(commands):
+            reply = self._reader.gets()
+            if reply is False:
+                self._reader.feed(self.socket.recv(1 << 18))
+                continue
+            if isinstance(reply, hiredis.ReplyError):
+                raise reply
+            replies.append(reply)
+        return replies
+
+
 class NodeTweets:
     """Commands of one connection are pipelined; the node syncs those in flight together."""
 
-    def __init__(self, client: redis.Redis) -> None:
-        self._client = client
+    def __init__(self, connection: _PipelinedConnection) -> None:
+        self._connection = connection
+        self._ids: dict[bytes, int] = {}
         indexes = [
             {"number": number, "name": f"by {field}", "fields": [[field, 1]], "ready": True}
             | {"technique": "lazy"}
             for number, field in enumerate(("user", "created"), 1)
         ]
         definition = json.dumps({"write_version": 1, "indexes": indexes})
-        client.execute_command("RB.COL.DEFINE", _COLLECTION, definition)
+        connection.send([("RB.COL.DEFINE", _COLLECTION, definition)])
 
     def write(self, rows: Sequence[TweetRow]) -> None:
         for start in range(0, len(rows), IN_FLIGHT):
@@ -204,38 +237,39 @@ class NodeTweets:
 
     def fill(self, rows: Sequence[TweetRow]) -> None:
         """Load rows in large writes."""
+        self._ids |= {id_key(Value.parse(str(row.id).encode())): row.id for row in rows}
         for start in range(0, len(rows), BULK):
             self._send([rows[start : start + BULK]])
 
     def _send(self, groups: Sequence[Sequence[TweetRow]]) -> None:
-        pipeline = self._client.pipeline(transaction=False)
+        commands: list[tuple[str | bytes | int, ...]] = []
         for rows in groups:
             inserts = [Operation.insert(Value.parse(row.body.encode())) for row in rows]
             request = encode_write(Operations(inserts), [("", 0, None)], atomic=False)
-            pipeline.execute_command("RB.COL.WRITE", request, _COLLECTION, 1)
-        for reply in pipeline.execute():
+            commands.append(("RB.COL.WRITE", request, _COLLECTION, 1))
+        for reply in self._connection.send(commands):
             if refusals := Outcomes.decode(reply).refusals():
                 raise AssertionError(f"the node refuses a tweet: {refusals}")
 
     def lookups(self, users: Sequence[int], limit: int) -> list[list[int]]:
         ids: list[list[int]] = []
         for start in range(0, len(users), IN_FLIGHT):
-            pipeline = self._client.pipeline(transaction=False)
-            for user in users[start : start + IN_FLIGHT]:
-                sized = ("DOCUMENTS", limit, "COUNT", limit)
-                words = (json.dumps({"user": user}), '[["$updated",-1]]', *sized)
-                pipeline.execute_command("RB.COL.QUERY", _COLLECTION, 1, *words)
-            ids += [_ids(reply) for reply in pipeline.execute()]
+            some = users[start : start + IN_FLIGHT]
+            replies = self._connection.send([_query(user, limit) for user in some])
+            rows = (candidate_rows(reply[b"rows"]) for reply in replies)
+            ids += [[self._ids[row[0]] for row in some_rows] for some_rows in rows]
         return ids
 
 
-def _ids(reply: object) -> list[int]:
-    rows = candidate_rows(cast("dict[bytes, bytes]", reply)[b"rows"])
-    return [json.loads(Value.from_bson(row[4]).ejson())["_id"] for row in rows]
+def _query(user: int, limit: int) -> tuple[str | bytes | int, ...]:
+    sized = ("DOCUMENTS", limit, "COUNT", limit)
+    words = (json.dumps({"user": user}), '[["$updated",-1]]', *sized)
+    return ("RB.COL.QUERY", _COLLECTION, 1, *words)
 
 
 @contextmanager
 def node_tweets(port: int) -> Iterator[NodeTweets]:
     """Yield an empty collection of a node with the namespace `bench`."""
-    with redis.Redis(port=port, username="bench", password=TOKEN, protocol=3) as client:
-        yield NodeTweets(client)
+    connection = _PipelinedConnection(port)
+    with connection.socket:
+        yield NodeTweets(connection)

@@ -7,10 +7,12 @@
 //!     [--cache-bytes N] [--memtable-bytes N] [--compression none|lz4] [--direct 0|1]
 //!     [--sync-delay-us N]
 //! engine-bench secondary --dir DIR [--documents 1000000] [--group 32] [--seed 1]
+//!     [--systems none,composite,lazy,eager,rocksdb]
 //! ```
 //!
-//! The second form is in `secondary/mod.rs`. Workloads are in `workload.rs`. One line of JSON each. For a store whose library is not
-//! installed, it only prints `{"missing": name}`.
+//! The second form is described in `secondary/mod.rs`, the workloads of the first in `workload.rs`. It
+//! prints one line of JSON for each; for a store whose library is not installed, only
+//! `{"missing": name}`.
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -11,7 +11,7 @@ mod tweet_store;
 mod tweets;
 
 use std::io::BufRead as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rillbase_collections::IndexTechnique;
@@ -19,7 +19,6 @@ use rillbase_collections::IndexTechnique;
 use self::collection_store::CollectionStore;
 use self::rocks_index::RocksTweets;
 use self::tweet_bench::{MeasuredSystem, TweetBench};
-use self::tweet_store::TweetStore;
 use self::tweets::TweetSource;
 use crate::command::Arguments;
 use crate::store::{Result, StoreSetup};
@@ -46,7 +45,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     };
     let dir = PathBuf::from(arguments.text("dir")?);
     let mut bench = TweetBench {
-        systems: open(&dir, &setup)?,
+        systems: open(&dir, &setup, arguments.text("systems").ok())?,
         source: TweetSource::new(arguments.count("seed", 1)?, u32::try_from(documents)?),
         group: usize::try_from(arguments.count("group", 32)?)?,
         now_ms: 1_700_000_000_000,
@@ -58,29 +57,35 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn open(dir: &std::path::Path, setup: &StoreSetup) -> Result<Vec<MeasuredSystem>> {
+/// Opens all systems, or those of a list.
+fn open(dir: &Path, setup: &StoreSetup, chosen: Option<&str>) -> Result<Vec<MeasuredSystem>> {
     let mut systems = Vec::new();
-    let mut add = |name: &str, is_indexed: bool, store: Box<dyn TweetStore>| {
+    let techniques = IndexTechnique::ALL.map(|technique| (technique.name(), Some(technique)));
+    let collections = [(WITHOUT_INDEX, None)].into_iter().chain(techniques);
+    let is_chosen =
+        |name: &str| chosen.is_none_or(|chosen| chosen.split(',').any(|one| one == name));
+    for (name, technique) in collections.filter(|(name, _)| is_chosen(name)) {
+        let store = CollectionStore::open(&created(dir, name)?, setup, technique)?;
         systems.push(MeasuredSystem {
             name: name.to_owned(),
-            is_indexed,
-            store,
+            is_indexed: technique.is_some(),
+            store: Box::new(store),
         });
-    };
-    let path = |name: &str| -> Result<PathBuf> {
-        let path = dir.join(name);
-        std::fs::create_dir_all(&path)?;
-        Ok(path)
-    };
-    let plain = CollectionStore::open(&path(WITHOUT_INDEX)?, setup, None)?;
-    add(WITHOUT_INDEX, false, Box::new(plain));
-    for technique in IndexTechnique::ALL {
-        let name = technique.name();
-        let store = CollectionStore::open(&path(name)?, setup, Some(technique))?;
-        add(name, true, Box::new(store));
     }
-    if let Some(rocks) = RocksTweets::open(&path(ROCKSDB)?, setup)? {
-        add(ROCKSDB, true, Box::new(rocks));
+    if is_chosen(ROCKSDB)
+        && let Some(store) = RocksTweets::open(&created(dir, ROCKSDB)?, setup)?
+    {
+        systems.push(MeasuredSystem {
+            name: ROCKSDB.to_owned(),
+            is_indexed: true,
+            store: Box::new(store),
+        });
     }
     Ok(systems)
+}
+
+fn created(dir: &Path, name: &str) -> Result<PathBuf> {
+    let path = dir.join(name);
+    std::fs::create_dir_all(&path)?;
+    Ok(path)
 }
