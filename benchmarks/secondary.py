@@ -61,6 +61,8 @@ _MIXES = ("80/15/5/0", "20/70/10/0", "40/15/5/40")
 _LIMITS = (1, 10, 100, 0)
 _TWEET_BYTES = 550
 _FREQUENT = 10
+#: Our times and a peer's, by round.
+TimePairs = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,18 +237,20 @@ def _compare_sqlite(
     with sqlite_tweets(directory, cache_bytes) as peer:
         peer.write_together(rows)
         _check_times(peer, rows, _frequent_users(rows, extent.queries, 0))
-        looked_up, written, together = [], [], []
+        looked_up: TimePairs = []
+        written: TimePairs = []
+        together: TimePairs = []
         for number in range(extent.rounds):
-            users = _frequent_users(rows, extent.queries, number)
-            theirs = _seconds(partial(peer.lookups, users, 10))
-            ours = bench.ask("lookup", "frequent", 10, extent.queries, 1)
-            looked_up.append(theirs / extent.queries * 1e6 / ours.micros(_OURS))
+            users = _frequent_users(rows, 10 * extent.queries, number)
+            theirs = _seconds(partial(peer.lookups, users, 10)) / len(users) * 1e6
+            rounds = bench.ask("only", _OURS, "lookup", "frequent", 10, len(users), 1)
+            looked_up.append((rounds.micros(_OURS), theirs))
             fresh = _more_rows(rows, 2 * extent.durable, number)
             single = _seconds(partial(peer.write, fresh[: extent.durable]))
             grouped = _seconds(partial(_in_groups, peer, fresh[extent.durable :]))
-            rate = bench.ask("durable", extent.durable, 1).rate(_OURS)
-            written.append(rate * single / extent.durable)
-            together.append(rate * grouped / extent.durable)
+            ours = extent.durable / bench.ask("durable", extent.durable, 1).rate(_OURS)
+            written.append((ours, single))
+            together.append((ours, grouped))
     _add_comparison(figures, "sqlite", (written, together, looked_up), 0.8)
 
 
@@ -264,19 +268,19 @@ def _compare_postgres(
         users = _frequent_users(rows, extent.queries, 0)
         _check_times(postgres, rows, users)
         _check_node(node, rows, users)
-        looked_up, written, together = [], [], []
+        looked_up: TimePairs = []
+        written: TimePairs = []
+        together: TimePairs = []
         for number in range(extent.rounds):
-            users = _frequent_users(rows, extent.queries, number)
+            users = _frequent_users(rows, 10 * extent.queries, number)
             fresh = _more_rows(rows, 2 * extent.durable, number)
             took: dict[NodeTweets | PostgresTweets, tuple[float, float, float]] = {}
             for store in (node, postgres) if number % 2 else (postgres, node):
                 took[store] = _node_round(store, users, fresh)
-            ratios = [
-                theirs / ours for ours, theirs in zip(took[node], took[postgres], strict=True)
-            ]
-            looked_up.append(ratios[0])
-            written.append(ratios[1])
-            together.append(ratios[2])
+            lookups, single, grouped = zip(took[node], took[postgres], strict=True)
+            looked_up.append((lookups[0] / len(users) * 1e6, lookups[1] / len(users) * 1e6))
+            written.append(single)
+            together.append(grouped)
     _add_comparison(figures, "postgres", (written, together, looked_up), 3)
 
 
@@ -295,15 +299,20 @@ def _node_round(
 def _add_comparison(
     figures: TweetFigures,
     peer: str,
-    ratios: tuple[list[float], list[float], list[float]],
+    pairs: tuple[TimePairs, TimePairs, TimePairs],
     lookup_goal: float,
 ) -> None:
-    written, together, looked_up = map(median, ratios)
-    ours = "the node" if peer == "postgres" else "the collection in process"
-    what = f"durable inserts, {ours} ÷ {peer}"
+    written, together, looked_up = (
+        median([theirs / ours for ours, theirs in some]) for some in pairs
+    )
+    store = "the node" if peer == "postgres" else "the collection in process"
+    what = f"durable inserts, {store} ÷ {peer}"
     figures.add(f"durable_vs_{peer}", written, "x", f"{what}, each a transaction", ">= 5")
     figures.add(f"durable_together_vs_{peer}", together, "x", f"{what}, transactions of 32")
-    what = f"lookups of 10 results, speed, {ours} ÷ {peer}"
+    own, their = (median([pair[at] for pair in pairs[2]]) for at in (0, 1))
+    figures.add(f"lookup_10_beside_{peer}_us", own, "µs", f"a lookup, {store}")
+    figures.add(f"lookup_10_{peer}_us", their, "µs", f"a lookup, {peer}")
+    what = f"lookups of 10 results, speed, {store} ÷ {peer}"
     figures.add(f"lookup_10_vs_{peer}", looked_up, "x", what, f">= {lookup_goal}")
 
 

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import hiredis
 import psycopg
@@ -120,8 +120,8 @@ class SqliteTweets:
 
     def lookups(self, users: Sequence[int], limit: int) -> list[list[int]]:
         query = "SELECT id, body FROM tweets WHERE user_id = ? ORDER BY updated DESC LIMIT ?"
-        found = (self._connection.execute(query, (user, limit)).fetchall() for user in users)
-        return [[row[0] for row in rows] for rows in found]
+        results = (self._connection.execute(query, (user, limit)).fetchall() for user in users)
+        return [[row[0] for row in rows] for rows in results]
 
 
 @contextmanager
@@ -201,7 +201,8 @@ class _PipelinedConnection:
 
     def send(self, commands: Sequence[tuple[str | bytes | int, ...]]) -> list[Any]:
         """Send commands together, and return their replies."""
-        self.socket.sendall(b"".join(hiredis.pack_command(command) for command in commands))
+        packed = (hiredis.pack_command(cast("Any", command)) for command in commands)
+        self.socket.sendall(b"".join(packed))
         replies: list[Any] = []
         while len(replies) < len(commands):
             reply = self._reader.gets()

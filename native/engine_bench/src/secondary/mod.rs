@@ -49,6 +49,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<()> {
         source: TweetSource::new(arguments.count("seed", 1)?, u32::try_from(documents)?),
         group: usize::try_from(arguments.count("group", 32)?)?,
         now_ms: 1_700_000_000_000,
+        only: None,
     };
     println!("{}", bench.names());
     for line in std::io::stdin().lock().lines() {

@@ -7,6 +7,7 @@
 //! users WIDTH LIMIT QUERIES ROUNDS
 //! created WIDTH LIMIT QUERIES ROUNDS
 //! mix PUT/GET/LOOKUP/UPDATE OPERATIONS ROUNDS
+//! only SYSTEM QUERY          one of the queries above, of one system
 //! dump FILE
 //! ```
 //!
@@ -59,6 +60,8 @@ pub(super) struct TweetBench {
     /// The number of writes that are made together.
     pub(super) group: usize,
     pub(super) now_ms: u64,
+    /// The only system that is measured.
+    pub(super) only: Option<String>,
 }
 
 impl TweetBench {
@@ -75,10 +78,20 @@ impl TweetBench {
     /// Carries out a request, and returns the reply in JSON.
     pub(super) fn answer(&mut self, line: &str) -> Result<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let count = |word: &str| -> Result<usize> { Ok(word.parse()?) };
-        match *words.as_slice() {
-            ["fill", total, rounds] => self.fill(count(total)?, count(rounds)?),
-            ["durable", total, rounds] => self.durable(count(total)?, count(rounds)?),
+        match words.as_slice() {
+            ["only", system, query @ ..] => {
+                self.only = Some((*system).to_owned());
+                let reply = self.answer_query(query);
+                self.only = None;
+                reply
+            }
+            ["lookup" | "users" | "created", ..] => self.answer_query(&words),
+            _ => self.answer_write(&words),
+        }
+    }
+
+    fn answer_query(&mut self, words: &[&str]) -> Result<String> {
+        match *words {
             ["lookup", who, limit, queries, rounds] => {
                 let limit = limit_of(limit)?;
                 let is_frequent = who == "frequent";
@@ -98,6 +111,14 @@ impl TweetBench {
                     created_of(source, width, limit)
                 })
             }
+            _ => Err(format!("unknown query {words:?}").into()),
+        }
+    }
+
+    fn answer_write(&mut self, words: &[&str]) -> Result<String> {
+        match *words {
+            ["fill", total, rounds] => self.fill(count(total)?, count(rounds)?),
+            ["durable", total, rounds] => self.durable(count(total)?, count(rounds)?),
             ["mix", shares, operations, rounds] => {
                 self.mix(shares, count(operations)?, count(rounds)?)
             }
@@ -105,7 +126,7 @@ impl TweetBench {
                 self.source.dump(Path::new(file))?;
                 Ok(format!("{{\"tweets\": {}}}", self.source.documents()))
             }
-            _ => Err(format!("unknown request {line:?}").into()),
+            _ => Err(format!("unknown request {words:?}").into()),
         }
     }
 
@@ -250,6 +271,10 @@ impl TweetBench {
             let (Some(system), Some(times)) = (self.systems.get_mut(at), times.get_mut(at)) else {
                 continue;
             };
+            let only = self.only.as_ref();
+            if only.is_some_and(|only| *only != system.name) {
+                continue;
+            }
             let (processor, written) = (processor_seconds()?, written_bytes()?);
             let started = Instant::now();
             let waited = work(system)?;
@@ -279,6 +304,10 @@ impl TweetBench {
         out.push_str("}}");
         out
     }
+}
+
+fn count(word: &str) -> Result<usize> {
+    Ok(word.parse()?)
 }
 
 fn limit_of(word: &str) -> Result<Option<usize>> {
