@@ -88,9 +88,9 @@ class TweetFigures:
         self.techniques = [n for n in bench.systems if n not in {_PLAIN, _ROCKSDB}]
         self.indexed = [*self.techniques, *self._peer]
 
-    def add(self, name: str, value: float, unit: str, what: str, want: str = "") -> None:
+    def add(self, name: str, value: float, unit: str, what: str, goal: str = "") -> None:
         """Report a figure."""
-        self._report.add(name, value, unit, what, want)
+        self._report.add(name, value, unit, what, goal)
 
     def add_rates(self, name: str, what: str, rounds: TweetRounds, systems: Sequence[str]) -> None:
         """Report the rates of systems."""
@@ -123,7 +123,7 @@ def main() -> None:
         bench = stack.enter_context(running_tweets(program, directory, extent.documents))
         figures = TweetFigures(report, bench)
         if _ROCKSDB not in bench.systems:
-            _say("rocksdb is left out: its library is not installed")
+            _show_progress("rocksdb is left out: its library is not installed")
         _measure_puts(figures, bench, extent)
         bench.dump(directory / "tweets.txt")
         rows = read_rows(directory / "tweets.txt")
@@ -139,8 +139,8 @@ def main() -> None:
 
 
 def _measure_puts(figures: TweetFigures, bench: TweetBench, extent: TweetExtent) -> None:
-    _say("put …")
-    rounds = bench.ask("fill", extent.documents, 10)
+    _show_progress("put …")
+    rounds = bench.measure("fill", extent.documents, 10)
     figures.add_rates("put", "inserts, two indexes", rounds, bench.systems)
     goals = {"composite": "<= 2", "lazy": "<= 2.2"}
     for name in figures.techniques:
@@ -168,11 +168,11 @@ def _add_index_bytes(figures: TweetFigures, rounds: TweetRounds) -> None:
 
 
 def _measure_lookups(figures: TweetFigures, bench: TweetBench, extent: TweetExtent) -> None:
-    _say("lookups …")
+    _show_progress("lookups …")
     measured: dict[int, TweetRounds] = {}
     for limit in _LIMITS:
         queries = extent.queries if limit else max(extent.queries // 10, 2)
-        rounds = bench.ask("lookup", "frequent", limit, queries, extent.rounds)
+        rounds = bench.measure("lookup", "frequent", limit, queries, extent.rounds)
         measured[limit] = rounds
         what = f"a frequent user, {_name(limit)} results"
         figures.add_times(f"lookup_{_name(limit)}", what, rounds)
@@ -181,7 +181,7 @@ def _measure_lookups(figures: TweetFigures, bench: TweetBench, extent: TweetExte
     ratio = measured[0].ratio("lazy", "composite")
     figures.add("lookup_all_lazy_vs_composite", ratio, "x", "time", ">= 1")
     figures.add_peer_ratios("lookup_10", "a frequent user, 10 results", measured[10])
-    rounds = bench.ask("lookup", "any", 10, extent.queries, extent.rounds)
+    rounds = bench.measure("lookup", "any", 10, extent.queries, extent.rounds)
     figures.add_times("lookup_any_10", "users as they write, 10 results", rounds)
     mean = measured[0].size / measured[0].operations
     points = {limit or max(mean, 200): rounds for limit, rounds in measured.items()}
@@ -195,19 +195,19 @@ def _measure_lookups(figures: TweetFigures, bench: TweetBench, extent: TweetExte
 
 
 def _measure_ranges(figures: TweetFigures, bench: TweetBench, extent: TweetExtent) -> None:
-    _say("ranges …")
+    _show_progress("ranges …")
     for kind, what in (("users", "users"), ("created", "tweets by their creation")):
         for width in (10, 100, 1000):
             if kind == "users" and width * 30 > extent.documents:
                 continue
             queries = max(extent.queries * 10 // width // 5, 2)
-            rounds = bench.ask(kind, width, 10, queries, extent.rounds)
+            rounds = bench.measure(kind, width, 10, queries, extent.rounds)
             figures.add_times(f"{kind}_{width}", f"a range of {width} {what}, 10 results", rounds)
 
 
 def _measure_durable(figures: TweetFigures, bench: TweetBench, extent: TweetExtent) -> None:
-    _say("durable writes …")
-    rounds = bench.ask("durable", extent.durable * extent.rounds, extent.rounds)
+    _show_progress("durable writes …")
+    rounds = bench.measure("durable", extent.durable * extent.rounds, extent.rounds)
     what = "durable inserts, one sync for 32"
     figures.add_rates("durable", what, rounds, bench.systems)
     figures.add_peer_ratios("durable", what, rounds)
@@ -215,8 +215,8 @@ def _measure_durable(figures: TweetFigures, bench: TweetBench, extent: TweetExte
 
 def _measure_mixes(figures: TweetFigures, bench: TweetBench, extent: TweetExtent) -> None:
     for mix in _MIXES:
-        _say(f"mix {mix} …")
-        rounds = bench.ask("mix", mix, extent.mixed, extent.rounds)
+        _show_progress(f"mix {mix} …")
+        rounds = bench.measure("mix", mix, extent.mixed, extent.rounds)
         name = "mix_" + mix.replace("/", "_")
         best = max(figures.techniques, key=rounds.rate)
         for system in figures.indexed:
@@ -232,7 +232,7 @@ def _compare_sqlite(
     rows: Sequence[TweetRow],
     directory: Path,
 ) -> None:
-    _say("sqlite …")
+    _show_progress("sqlite …")
     cache_bytes = extent.documents * _TWEET_BYTES // 5
     with sqlite_tweets(directory, cache_bytes) as peer:
         peer.write_together(rows)
@@ -243,12 +243,12 @@ def _compare_sqlite(
         for number in range(extent.rounds):
             users = _frequent_users(rows, 10 * extent.queries, number)
             theirs = _seconds(partial(peer.lookups, users, 10)) / len(users) * 1e6
-            rounds = bench.ask("only", _OURS, "lookup", "frequent", 10, len(users), 1)
+            rounds = bench.measure("only", _OURS, "lookup", "frequent", 10, len(users), 1)
             looked_up.append((rounds.micros(_OURS), theirs))
             fresh = _more_rows(rows, 2 * extent.durable, number)
             single = _seconds(partial(peer.write, fresh[: extent.durable]))
             grouped = _seconds(partial(_in_groups, peer, fresh[extent.durable :]))
-            ours = extent.durable / bench.ask("durable", extent.durable, 1).rate(_OURS)
+            ours = extent.durable / bench.measure("durable", extent.durable, 1).rate(_OURS)
             written.append((ours, single))
             together.append((ours, grouped))
     _add_comparison(figures, "sqlite", (written, together, looked_up), 0.8)
@@ -257,7 +257,7 @@ def _compare_sqlite(
 def _compare_postgres(
     figures: TweetFigures, extent: TweetExtent, rows: Sequence[TweetRow], directory: Path
 ) -> None:
-    _say("postgres …")
+    _show_progress("postgres …")
     with ExitStack() as stack:
         program = built(STORAGE_NODE, optimised=extent.optimised)
         port = stack.enter_context(running_node(program, "sync"))
@@ -374,7 +374,7 @@ def _name(limit: int) -> str:
     return str(limit) if limit else "all"
 
 
-def _say(text: str) -> None:
+def _show_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

@@ -68,7 +68,7 @@ class TweetBench:
         self._process = process
         self.systems: Sequence[str] = self._reply()["systems"]
 
-    def ask(self, *words: object) -> TweetRounds:
+    def measure(self, *words: object) -> TweetRounds:
         """Measure, as `native/engine_bench/src/secondary/tweet_bench.rs` describes."""
         reply = self._send(words)
         return TweetRounds(reply["operations"], reply["size"], reply["systems"])

@@ -31,7 +31,7 @@ const MIX_LIMIT: usize = 10;
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A system, and what it is asked.
+/// A system, and how it is queried.
 pub(super) struct MeasuredSystem {
     pub(super) name: String,
     pub(super) is_indexed: bool,
