@@ -35,7 +35,8 @@ pub enum IndexTechnique {
 }
 
 impl IndexTechnique {
-    const ALL: [Self; 4] = [Self::Composite, Self::Lazy, Self::Eager, Self::Embedded];
+    /// Each of them.
+    pub const ALL: [Self; 4] = [Self::Composite, Self::Lazy, Self::Eager, Self::Embedded];
 
     /// Its name in declarations and replies.
     pub const fn name(self) -> &'static str {

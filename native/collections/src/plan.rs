@@ -19,6 +19,9 @@ use crate::store::{Collections, InstalledCollection};
 /// Counting stops here: above this number, plans do not differ much.
 const COUNT_AT_MOST: usize = 2_000;
 
+/// More entries than these may have lists that are too large to be read together.
+const MAX_SINGLE_ENTRIES: usize = 64;
+
 /// The documents of more ranges of an embedded index are not merged by time.
 const MAX_EMBEDDED_RANGES: usize = 16;
 
@@ -153,6 +156,8 @@ struct UsableIndex<'a> {
     direction: Option<bool>,
     /// The entries in its ranges, up to the limit.
     entries: usize,
+    /// Whether they were counted.
+    is_counted: bool,
 }
 
 impl UsableIndex<'_> {
@@ -165,7 +170,7 @@ impl UsableIndex<'_> {
             has_entries: bounds.is_some_and(|bounds| bounds.are_entries),
             order,
             is_backward,
-            entries: self.bounds.as_ref().map(|_| self.entries),
+            entries: self.is_counted.then_some(self.entries),
         }
     }
 }
@@ -234,18 +239,16 @@ impl Collections {
         let Some(narrowest) = by_time.min_by_key(cost) else {
             return Ok(None);
         };
-        let ranges = narrowest.bounds.as_ref().map(|bounds| &*bounds.ranges);
-        if !narrowest.index.technique.is_stored() {
-            let count = ranges.map_or(0, <[EncodedRange]>::len);
-            let is_few = count <= MAX_EMBEDDED_RANGES;
+        let Some(bounds) = &narrowest.bounds else {
+            return Ok(None);
+        };
+        let is_embedded = !narrowest.index.technique.is_stored();
+        if is_embedded || bounds.are_entries && bounds.ranges.len() <= MAX_SINGLE_ENTRIES {
+            let is_few = !is_embedded || bounds.ranges.len() <= MAX_EMBEDDED_RANGES;
             return Ok(is_few.then(|| narrowest.plan(PlanOrder::ByTime, false)));
         }
         let place = (collection, narrowest.index.number);
-        let heads = self.heads(
-            (place, narrowest.index.forms()),
-            ranges.unwrap_or_default(),
-            snapshot,
-        )?;
+        let heads = self.heads((place, narrowest.index.forms()), &bounds.ranges, snapshot)?;
         Ok(heads.map(|ranges| ScanPlan {
             ranges,
             ..narrowest.plan(PlanOrder::ByTime, false)
@@ -274,18 +277,12 @@ impl Collections {
             if index.technique.is_by_time() {
                 direction = None;
             }
-            let mut entries = COUNT_AT_MOST + 1;
+            let (mut entries, mut is_counted) = (COUNT_AT_MOST + 1, false);
             if let Some(limits) = &limits {
-                let place = ((installed.number, index.number), index.forms());
                 let most = count_at_most(installed, request);
-                entries = if index.technique.is_stored() {
-                    self.count_entries(place, &limits.ranges, most, snapshot)?
-                } else if most < COUNT_AT_MOST {
-                    most
-                } else {
-                    let read = EmbeddedRead::of(installed.number, index, limits.are_entries);
-                    self.count_embedded(read, &limits.ranges, most, snapshot)?
-                };
+                let counted = self.entry_count((installed, index), limits, most, snapshot)?;
+                (entries, is_counted) = (counted.unwrap_or(most), counted.is_some());
+                let place = ((installed.number, index.number), index.forms());
                 if direction.is_some()
                     && self.has_marks(place, snapshot)?
                     && restricts_sort(&request.filter, index, limits)
@@ -299,10 +296,33 @@ impl Collections {
                     bounds: limits,
                     direction,
                     entries,
+                    is_counted,
                 });
             }
         }
         Ok(candidates)
+    }
+
+    /// The number of entries within bounds of an index, up to a limit; `None` if counting them costs
+    /// as much as reading as many as are needed, the newest first.
+    fn entry_count(
+        &self,
+        (installed, index): (&InstalledCollection, &NativeIndex),
+        limits: &IndexBounds,
+        most: usize,
+        snapshot: &DbSnapshot,
+    ) -> Result<Option<usize>> {
+        let is_newest_first = most < COUNT_AT_MOST && index.technique.is_by_time();
+        if is_newest_first && (limits.are_entries || !index.technique.is_stored()) {
+            return Ok(None);
+        }
+        let ranges = &limits.ranges;
+        if !index.technique.is_stored() {
+            let read = EmbeddedRead::of(installed.number, index, limits.are_entries);
+            return self.count_embedded(read, ranges, most, snapshot).map(Some);
+        }
+        let place = ((installed.number, index.number), index.forms());
+        self.count_entries(place, ranges, most, snapshot).map(Some)
     }
 
     /// Whether some document has several entries in an index.

@@ -6,23 +6,26 @@
 //!     [--num 1000000] [--reads 500000] [--value 100] [--threads 1] [--seed 1]
 //!     [--cache-bytes N] [--memtable-bytes N] [--compression none|lz4] [--direct 0|1]
 //!     [--sync-delay-us N]
+//! engine-bench secondary --dir DIR [--documents 1000000] [--group 32] [--seed 1]
+//!     [--systems none,composite,lazy,eager,rocksdb]
 //! ```
 //!
-//! Workloads are in `workload.rs`. One line of JSON each. For a store whose library is not
-//! installed, it only prints `{"missing": name}`.
+//! The second form is described in `secondary/mod.rs`, the workloads of the first in `workload.rs`. It
+//! prints one line of JSON for each; for a store whose library is not installed, only
+//! `{"missing": name}`.
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::secondary;
 use crate::store::{Result, StoreSetup};
 use crate::workload::{Bench, WorkloadSize};
 
 /// `--name value` pairs.
-struct Arguments(HashMap<String, String>);
+pub(crate) struct Arguments(HashMap<String, String>);
 
 impl Arguments {
-    fn read() -> Self {
-        let words: Vec<String> = std::env::args().skip(1).collect();
+    fn parse(words: &[String]) -> Self {
         let pairs = words.chunks_exact(2).filter_map(|pair| match pair {
             [name, value] => Some((name.trim_start_matches('-').to_owned(), value.clone())),
             _ => None,
@@ -30,12 +33,12 @@ impl Arguments {
         Self(pairs.collect())
     }
 
-    fn text(&self, name: &str) -> Result<&str> {
+    pub(crate) fn text(&self, name: &str) -> Result<&str> {
         let given = self.0.get(name).map(String::as_str);
         given.ok_or_else(|| format!("--{name} is required").into())
     }
 
-    fn count(&self, name: &str, otherwise: u64) -> Result<u64> {
+    pub(crate) fn count(&self, name: &str, otherwise: u64) -> Result<u64> {
         match self.0.get(name) {
             Some(text) => Ok(text.parse()?),
             None => Ok(otherwise),
@@ -45,7 +48,17 @@ impl Arguments {
 
 /// Runs the program with its command-line arguments.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::read();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("secondary", rest)) = words
+        .split_first()
+        .map(|(first, rest)| (first.as_str(), rest))
+    {
+        return secondary::main(&Arguments::parse(rest));
+    }
+    measure_stores(&Arguments::parse(&words))
+}
+
+fn measure_stores(arguments: &Arguments) -> Result<()> {
     let bytes = |name, otherwise| -> Result<usize> {
         Ok(usize::try_from(arguments.count(name, otherwise)?)?)
     };

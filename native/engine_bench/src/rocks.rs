@@ -67,6 +67,11 @@ c_functions! {
         iter_get_error: fn(Handle, ErrorSlot);
         writeoptions_create: fn() -> Handle;
         writeoptions_set_sync: fn(Handle, u8);
+        writebatch_create: fn() -> Handle;
+        writebatch_put: fn(Handle, *const c_char, usize, *const c_char, usize);
+        writebatch_delete: fn(Handle, *const c_char, usize);
+        writebatch_destroy: fn(Handle);
+        write: fn(Handle, Handle, Handle, ErrorSlot);
         readoptions_create: fn() -> Handle;
     }
 }
@@ -101,6 +106,20 @@ c_functions! {
         options_set_max_file_size: fn(Handle, usize);
         filterpolicy_create_bloom: fn(c_int) -> Handle;
     }
+}
+
+/// A change of a batch.
+pub(crate) enum BatchChange {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+}
+
+/// What follows an entry in a range.
+pub(crate) enum RangeStep {
+    Next,
+    /// The first entry at or after a key.
+    Seek(Vec<u8>),
+    Stop,
 }
 
 /// An open database.
@@ -284,11 +303,50 @@ impl Rocks {
         check(error)
     }
 
+    /// Writes some changes as one batch.
+    pub(crate) fn write(&self, changes: &[BatchChange], durable: bool) -> Result<()> {
+        let options = if durable { self.durable } else { self.buffered };
+        let (common, mut error) = (&self.common, null_mut());
+        // SAFETY: the slices are valid for the calls, which copy them into the batch.
+        unsafe {
+            let batch = (common.writebatch_create)();
+            for change in changes {
+                match change {
+                    BatchChange::Put(key, value) => {
+                        let (start, length) = (pointer(value), value.len());
+                        (common.writebatch_put)(batch, pointer(key), key.len(), start, length);
+                    }
+                    BatchChange::Delete(key) => {
+                        (common.writebatch_delete)(batch, pointer(key), key.len());
+                    }
+                }
+            }
+            (common.write)(self.db, options, batch, &raw mut error);
+            (common.writebatch_destroy)(batch);
+        }
+        check(error)
+    }
+
     /// Passes the entries from a key on to `visit` until it returns false.
     pub(crate) fn range(
         &self,
         from: &[u8],
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        self.steps(from, &mut |key, value| {
+            if visit(key, value) {
+                RangeStep::Next
+            } else {
+                RangeStep::Stop
+            }
+        })
+    }
+
+    /// Passes entries from a key on to `visit`, which chooses the next one.
+    pub(crate) fn steps(
+        &self,
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> RangeStep,
     ) -> Result<()> {
         let common = &self.common;
         let (mut error, mut length) = (null_mut(), 0);
@@ -300,10 +358,13 @@ impl Rocks {
                 let start = (common.iter_key)(iterator, &raw mut length);
                 let key = lent(start, length);
                 let start = (common.iter_value)(iterator, &raw mut length);
-                if !visit(key, lent(start, length)) {
-                    break;
+                match visit(key, lent(start, length)) {
+                    RangeStep::Next => (common.iter_next)(iterator),
+                    RangeStep::Seek(key) => {
+                        (common.iter_seek)(iterator, pointer(&key), key.len());
+                    }
+                    RangeStep::Stop => break,
                 }
-                (common.iter_next)(iterator);
             }
             (common.iter_get_error)(iterator, &raw mut error);
             (common.iter_destroy)(iterator);

@@ -31,10 +31,10 @@ pub(crate) struct WorkloadSize {
 }
 
 /// A fast pseudorandom number generator.
-struct Xorshift(u64);
+pub(crate) struct Xorshift(u64);
 
 impl Xorshift {
-    fn new(seed: u64, name: &str, thread: u64) -> Self {
+    pub(crate) fn new(seed: u64, name: &str, thread: u64) -> Self {
         let text = name.bytes().fold(seed + 1, |sum, byte| {
             (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -42,7 +42,7 @@ impl Xorshift {
         Self(mixed | 1)
     }
 
-    fn roll(&mut self) -> u64 {
+    pub(crate) fn roll(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
