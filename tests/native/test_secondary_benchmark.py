@@ -17,6 +17,6 @@ def test_the_benchmark_of_secondary_indexes_runs_without_servers_on_few_tweets()
 
     assert last["benchmark"] == "secondary"
     assert {"put_none_vs_composite", "lookup_10_vs_sqlite"} <= set(last["goals"])
-    for technique in ("composite", "lazy", "eager"):
+    for technique in ("composite", "lazy", "eager", "embedded"):
         assert last["figures"][f"lookup_all_{technique}_us"] > 0
         assert last["figures"][f"mix_40_15_5_40_{technique}_per_s"] > 0

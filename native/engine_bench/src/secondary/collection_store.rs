@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rillbase_collections::{
-    CandidateRequest, CollectionWrite, Collections, IndexTechnique, NativeDefinition, NativeIndex,
-    PlanOrder, WrittenCollection, WrittenResult,
+    CandidateRequest, CollectionWrite, Collections, EmbeddedIndexes, IndexTechnique,
+    NativeDefinition, NativeIndex, PlanOrder, WrittenCollection, WrittenResult,
 };
 use rillbase_documents::id::key;
 use rillbase_documents::operation::DocumentOperation;
@@ -46,8 +46,9 @@ impl CollectionStore {
         technique: Option<IndexTechnique>,
     ) -> Result<Self> {
         let clock = Arc::new(ManualClock::default());
-        let db = Arc::new(Db::open(dir, options(setup, &clock))?);
-        let collections = Collections::open(&db)?;
+        let embedded = Arc::default();
+        let db = Arc::new(Db::open(dir, options(setup, &clock, &embedded))?);
+        let collections = Collections::open(&db, embedded)?;
         let definition = NativeDefinition {
             write_version: WRITE_VERSION,
             indexes: technique.map_or_else(Vec::new, indexes),
@@ -121,7 +122,11 @@ impl CollectionStore {
     }
 }
 
-fn options(setup: &StoreSetup, clock: &Arc<ManualClock>) -> DbOptions {
+fn options(
+    setup: &StoreSetup,
+    clock: &Arc<ManualClock>,
+    embedded: &Arc<EmbeddedIndexes>,
+) -> DbOptions {
     let options = DbOptions {
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         cache_bytes: setup.cache_bytes,
@@ -129,7 +134,7 @@ fn options(setup: &StoreSetup, clock: &Arc<ManualClock>) -> DbOptions {
         memtables_bytes: 2 * setup.memtable_bytes,
         ..DbOptions::default()
     };
-    let mut options = Collections::options(options);
+    let mut options = Collections::options(options, embedded);
     for (_, keyspace) in &mut options.keyspaces {
         keyspace.memtable_bytes = setup.memtable_bytes;
         keyspace.table_bytes = setup.memtable_bytes as u64;
@@ -152,6 +157,7 @@ fn indexes(technique: IndexTechnique) -> Vec<NativeIndex> {
         is_unique: false,
         technique,
         is_ready: true,
+        embedded_since: 0,
     });
     indexes.collect()
 }
