@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class IndexTechnique(StrEnum):
+class DeclaredTechnique(StrEnum):
     """The technique of an index. Unique indexes, and all of PostgreSQL, are composite."""
 
     #: Rillbase chooses.
@@ -20,6 +20,6 @@ class IndexTechnique(StrEnum):
     EMBEDDED = "embedded"
 
     @property
-    def chosen(self) -> IndexTechnique:
+    def chosen(self) -> DeclaredTechnique:
         """The technique that is used."""
-        return IndexTechnique.COMPOSITE if self is IndexTechnique.AUTO else self
+        return DeclaredTechnique.COMPOSITE if self is DeclaredTechnique.AUTO else self

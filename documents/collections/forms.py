@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from documents.backend import Backend
 from documents.collections.indexes import MAX_INDEX_FIELDS, MAX_INDEXES
-from documents.technique import IndexTechnique
+from documents.technique import DeclaredTechnique
 from foundation.api.bodies import BodySerializer
 from storage_engine.node.admin import is_configured
 from tenants.api.forms import NameField, PatternField
@@ -113,10 +113,10 @@ class DeclaredIndex(BodySerializer):
     )
     unique = serializers.BooleanField(default=False)
     technique = serializers.ChoiceField(
-        list(IndexTechnique),
-        default=IndexTechnique.AUTO,
-        help_text="How its entries are stored. Only native collections have `lazy`, "
-        "`eager` and `embedded` indexes, which yield the documents of a value that were changed last.",
+        list(DeclaredTechnique),
+        default=DeclaredTechnique.AUTO,
+        help_text="How its entries are stored. Only native collections have `lazy`, `eager` and "
+        "`embedded` indexes, which yield the documents of a value that were changed last.",
     )
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:

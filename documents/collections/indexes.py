@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from documents.models import Index
-from documents.technique import IndexTechnique
+from documents.technique import DeclaredTechnique
 from foundation.errors import FieldProblem, InvalidBody
 
 MAX_INDEXES = 64
@@ -26,7 +26,7 @@ class IndexDeclaration:
     name: str
     fields: tuple[tuple[str, int], ...]
     unique: bool = False
-    technique: IndexTechnique = IndexTechnique.AUTO
+    technique: DeclaredTechnique = DeclaredTechnique.AUTO
 
     def is_met_by(self, index: Index) -> bool:
         """Return whether an index has this declaration and has not failed."""
@@ -34,7 +34,7 @@ class IndexDeclaration:
             index.name == self.name
             and fields_of(index) == self.fields
             and index.unique == self.unique
-            and IndexTechnique(index.technique).chosen == self.technique.chosen
+            and DeclaredTechnique(index.technique).chosen == self.technique.chosen
             and index.state in (Index.State.BUILDING, Index.State.READY)
         )
 
@@ -59,10 +59,10 @@ def declared_indexes(
             str(form["name"]),
             pairs,
             bool(form.get("unique", False)),
-            IndexTechnique(form.get("technique", IndexTechnique.AUTO)),
+            DeclaredTechnique(form.get("technique", DeclaredTechnique.AUTO)),
         )
         path = f"/indexes/{number}/technique"
-        if index.technique.chosen != IndexTechnique.COMPOSITE:
+        if index.technique.chosen != DeclaredTechnique.COMPOSITE:
             if not is_native:
                 detail = "Only native collections have indexes with this technique."
                 problems.append(FieldProblem(path, "unsupported", detail))

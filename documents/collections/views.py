@@ -23,7 +23,7 @@ from documents.collections.forms import (
     IndexPartField,
 )
 from documents.models import Collection, Index
-from documents.technique import IndexTechnique
+from documents.technique import DeclaredTechnique
 from foundation.api.preconditions import check_if_match, etag
 from foundation.errors import InvalidParameter
 from foundation.json_types import JsonObject
@@ -48,7 +48,7 @@ class IndexAnswer(serializers.Serializer[object]):
     name = serializers.CharField()
     fields = serializers.ListField(child=IndexPartField())  # type: ignore[assignment]
     unique = serializers.BooleanField()
-    technique = serializers.ChoiceField(list(IndexTechnique))
+    technique = serializers.ChoiceField(list(DeclaredTechnique))
     state = serializers.ChoiceField(["building", "ready", "failed"])
     progress = IndexProgress()
     error = serializers.CharField(allow_null=True, help_text="Why building the index failed.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from documents.models.collection import Collection
-from documents.technique import IndexTechnique
+from documents.technique import DeclaredTechnique
 from foundation.scope import TenantOwned
 
 
@@ -33,9 +33,9 @@ class Index(TenantOwned):
     unique = models.BooleanField(default=False)
     technique = models.CharField(
         max_length=9,
-        choices=[(technique, technique) for technique in IndexTechnique],
-        default=IndexTechnique.AUTO,
-        db_default=IndexTechnique.AUTO,
+        choices=[(technique, technique) for technique in DeclaredTechnique],
+        default=DeclaredTechnique.AUTO,
+        db_default=DeclaredTechnique.AUTO,
     )
     state = models.CharField(max_length=10, choices=State.choices, default=State.BUILDING)
     documents_done = models.BigIntegerField(default=0)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from documents.backend import Backend
 from documents.store.database import pool, scope
-from documents.technique import IndexTechnique
+from documents.technique import DeclaredTechnique
 from foundation.environment import environment
 from foundation.errors import MixedBackends, NotFound, Unavailable
 from foundation.postgres import Statement, StatementResult
@@ -53,7 +53,7 @@ class IndexFacts:
     unique: bool
     ready: bool
     #: How its entries are stored.
-    technique: IndexTechnique
+    technique: DeclaredTechnique
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _index(rows: StatementResult, number: int) -> IndexFacts:
         fields=tuple((str(path), int(direction)) for path, direction in fields),
         unique=rows.boolean(number, 3),
         ready=rows.boolean(number, 4),
-        technique=IndexTechnique(rows.text(number, 5)).chosen,
+        technique=DeclaredTechnique(rows.text(number, 5)).chosen,
     )
 
 

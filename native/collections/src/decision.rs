@@ -356,8 +356,7 @@ impl Collections {
         }))
     }
 
-    /// The batch of a group's changes. Entries are removed before others are added: a document may
-    /// take a key that another one of the group gives up.
+    /// The batch of a group's changes.
     fn batch(
         &self,
         group: &PlannedGroup,
@@ -365,6 +364,45 @@ impl Collections {
         changes: &GroupChanges,
     ) -> Result<WriteBatch> {
         let mut batch = WriteBatch::new();
+        self.put_entries(&mut batch, group, rows, changes)?;
+        let by_collection = || group.installed.iter().zip(&changes.documents);
+        let is_atomic = has_atomic(&group.plan, changes);
+        for (position, (collection, documents)) in by_collection().enumerate() {
+            if documents.is_empty() {
+                continue;
+            }
+            let number = collection.number;
+            let size = rows.locked.rows.get(position);
+            let size = size.map_or((0, 0), |rows| size_change(rows, documents));
+            if size != (0, 0) {
+                batch.merge(&self.counts, &number.to_be_bytes(), &encode_pair(size));
+            }
+            if let Some(floor) = rows.floors.get(position) {
+                self.merge_floors(&mut batch, number, (*floor, rows.now));
+            }
+            for changed in documents {
+                let head = DocumentHead {
+                    is_atomic,
+                    rules_version: collection.definition.rules_version,
+                    created_ms: changes.created_ms(changed),
+                    updated_ms: changes.now_ms,
+                    ..DocumentHead::default()
+                };
+                self.put_document(&mut batch, number, changed, (head, rows.now));
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Changes the entries of indexes. Entries are removed before others are added: a document may
+    /// take a key that another one of the group gives up.
+    fn put_entries(
+        &self,
+        batch: &mut WriteBatch,
+        group: &PlannedGroup,
+        rows: &GroupRows,
+        changes: &GroupChanges,
+    ) -> Result<()> {
         let by_collection = || group.installed.iter().zip(&changes.documents);
         let mut lists = ListChanges::default();
         for ((collection, documents), times) in by_collection().zip(&rows.updated_ms) {
@@ -396,33 +434,7 @@ impl Collections {
                 }
             }
         }
-        self.put_lists(&mut batch, lists)?;
-        let is_atomic = has_atomic(&group.plan, changes);
-        for (position, (collection, documents)) in by_collection().enumerate() {
-            if documents.is_empty() {
-                continue;
-            }
-            let number = collection.number;
-            let size = rows.locked.rows.get(position);
-            let size = size.map_or((0, 0), |rows| size_change(rows, documents));
-            if size != (0, 0) {
-                batch.merge(&self.counts, &number.to_be_bytes(), &encode_pair(size));
-            }
-            if let Some(floor) = rows.floors.get(position) {
-                self.merge_floors(&mut batch, number, (*floor, rows.now));
-            }
-            for changed in documents {
-                let head = DocumentHead {
-                    is_atomic,
-                    rules_version: collection.definition.rules_version,
-                    created_ms: changes.created_ms(changed),
-                    updated_ms: changes.now_ms,
-                    ..DocumentHead::default()
-                };
-                self.put_document(&mut batch, number, changed, (head, rows.now));
-            }
-        }
-        Ok(batch)
+        self.put_lists(batch, lists)
     }
 
     /// Whether an entry that a document gives up is another one's: while a unique index is being

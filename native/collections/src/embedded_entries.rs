@@ -59,7 +59,7 @@ pub(crate) struct EmbeddedEntries<'a> {
     queue: BinaryHeap<Reverse<(TimedDocument, usize)>>,
     /// What is stored of them.
     entries: Vec<Option<RankedEntry<u64>>>,
-    /// The start of the current range, by which a position is found again.
+    /// The start of the current range, which is a part of positions.
     low: Vec<u8>,
     /// The last document that was returned of the current ranges.
     last: Option<TimedDocument>,

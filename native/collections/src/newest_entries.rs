@@ -101,40 +101,42 @@ impl NewestEntries {
         Ok(None)
     }
 
-    /// Adds the next document of a head, after the last one that was returned.
+    /// Adds the next document of a head, after the last one that was returned, to the queue.
     fn advance(&mut self, number: usize) -> Result<()> {
-        let (last, place) = (&self.last, self.place);
-        let Some(head) = self.heads.get_mut(number) else {
-            return Ok(());
-        };
-        let is_new = |document: &TimedDocument| last.as_ref().is_none_or(|last| document > last);
-        let next = match &mut head.listed {
+        let last = self.last.as_ref();
+        let is_new = |document: &TimedDocument| last.is_none_or(|last| document > last);
+        let head = self.heads.get_mut(number);
+        let next = match head.and_then(|head| head.listed.as_mut()) {
             Some(listed) => listed.find(is_new),
-            None => {
-                let end = entry_end(place, EntryForm::Timed, &head.entry);
-                if self.scanned == Some(number) {
-                    self.scan.advance()?;
-                } else {
-                    let newest = TimedDocument::default();
-                    let start = last.as_ref().unwrap_or(&newest);
-                    let start = timed_key(place, &head.entry, start);
-                    let common = entry_head(place, EntryForm::Timed, &head.entry);
-                    self.scan.seek_heads(&start, &[&common])?;
-                    self.scanned = Some(number);
-                }
-                let mut next = None;
-                while next.is_none() && self.scan.is_valid() && *self.scan.key() < *end {
-                    let (_, document) = split_timed(self.scan.key())?;
-                    next = Some(document).filter(is_new);
-                    if next.is_none() {
-                        self.scan.advance()?;
-                    }
-                }
-                next
-            }
+            None => self.scan_head(number)?,
         };
         self.queue.extend(next.map(|next| Reverse((next, number))));
         Ok(())
+    }
+
+    /// The next document of a head by its timed entries.
+    fn scan_head(&mut self, number: usize) -> Result<Option<TimedDocument>> {
+        let Some(head) = self.heads.get(number) else {
+            return Ok(None);
+        };
+        if self.scanned == Some(number) {
+            self.scan.advance()?;
+        } else {
+            let start = self.last.clone().unwrap_or_default();
+            let start = timed_key(self.place, &head.entry, &start);
+            let common = entry_head(self.place, EntryForm::Timed, &head.entry);
+            self.scan.seek_heads(&start, &[&common])?;
+            self.scanned = Some(number);
+        }
+        let end = entry_end(self.place, EntryForm::Timed, &head.entry);
+        while self.scan.is_valid() && *self.scan.key() < *end {
+            let (_, document) = split_timed(self.scan.key())?;
+            if self.last.as_ref().is_none_or(|last| document > *last) {
+                return Ok(Some(document));
+            }
+            self.scan.advance()?;
+        }
+        Ok(None)
     }
 }
 

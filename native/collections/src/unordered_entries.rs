@@ -18,7 +18,7 @@ use crate::store::Collections;
 
 /// A part of the keys of an index.
 #[derive(Debug)]
-struct KeyRange {
+struct FormRange {
     form: EntryForm,
     start: Vec<u8>,
     end: Vec<u8>,
@@ -41,7 +41,7 @@ pub(crate) struct UnorderedEntries<'a> {
     store: &'a Collections,
     snapshot: &'a DbSnapshot,
     /// What is not read yet.
-    ranges: VecDeque<KeyRange>,
+    ranges: VecDeque<FormRange>,
     current: Option<FormScan>,
     /// The key and the document after which reading starts.
     after: Option<(Vec<u8>, Vec<u8>)>,
@@ -56,14 +56,18 @@ impl<'a> UnorderedEntries<'a> {
         ranges: &[EncodedRange],
         after: Option<CandidatePosition>,
     ) -> Self {
-        let by_form = |range| forms.iter().map(move |&form| key_range(place, form, range));
-        let mut ranges: VecDeque<KeyRange> = ranges.iter().flat_map(by_form).collect();
+        let by_form = |range| {
+            forms
+                .iter()
+                .map(move |&form| form_range(place, form, range))
+        };
+        let mut ranges: VecDeque<FormRange> = ranges.iter().flat_map(by_form).collect();
         let after = after.map(|after| {
             let key = [&prefix(place.0, place.1), after.entry.as_slice()].concat();
             (key, after.document)
         });
         if let Some((key, _)) = &after {
-            let contains = |range: &KeyRange| range.start <= *key && *key < range.end;
+            let contains = |range: &FormRange| range.start <= *key && *key < range.end;
             let read = ranges.iter().position(contains).unwrap_or(ranges.len());
             ranges.drain(..read);
         }
@@ -91,7 +95,7 @@ impl<'a> UnorderedEntries<'a> {
     }
 
     fn next_range(&mut self) -> Result<bool> {
-        let Some(KeyRange { form, start, end }) = self.ranges.pop_front() else {
+        let Some(FormRange { form, start, end }) = self.ranges.pop_front() else {
             return Ok(false);
         };
         let after = self.after.take();
@@ -181,8 +185,8 @@ impl FormScan {
     }
 }
 
-fn key_range(place: (u64, u32), form: EntryForm, range: &EncodedRange) -> KeyRange {
-    KeyRange {
+fn form_range(place: (u64, u32), form: EntryForm, range: &EncodedRange) -> FormRange {
+    FormRange {
         form,
         start: range_start(place, form, &range.low),
         end: range_end(place, form, range.high.as_deref()),

@@ -330,8 +330,8 @@ def test_a_plan_of_a_caller_reads_only_the_collection(client: redis.Redis, goods
         number.append(rest)
         for order in range(4):
             for backward in range(2):
-                plan = bytes([*number, order, backward, 0, 1, 0, 0])
-                if index > 2:
+                plan = bytes([*number, order, backward, 0, 0, 1, 0, 0])
+                if index not in (0, 2):
                     with pytest.raises(redis.ResponseError, match="NO_INDEX"):
                         query(client, goods, {}, [], "PLAN", plan)
                     continue

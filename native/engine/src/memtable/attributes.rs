@@ -216,8 +216,8 @@ mod tests {
             &long[..32],
         ];
         for pair in values.windows(2) {
-            let (left, right) = (listed(pair[0]), listed(pair[1]));
-            assert!(left < right && !right.starts_with(&left), "{pair:?}");
+            let (lower, higher) = (listed(pair[0]), listed(pair[1]));
+            assert!(lower < higher && !higher.starts_with(&lower), "{pair:?}");
         }
         assert_eq!(listed(&long), listed(&long[..32]));
     }
