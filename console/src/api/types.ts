@@ -425,12 +425,13 @@ export interface components {
       /** @default false */
       readonly unique: boolean;
       /**
-       * @description How its entries are stored. Only native collections have `lazy` and `eager` indexes, which yield the documents of a value that were changed last.
+       * @description How its entries are stored. Only native collections have `lazy`, `eager` and `embedded` indexes, which yield the documents of a value that were changed last.
        *
        *     * `auto` - auto
        *     * `composite` - composite
        *     * `lazy` - lazy
        *     * `eager` - eager
+       *     * `embedded` - embedded
        * @default auto
        */
       readonly technique: components["schemas"]["Technique"];
@@ -1649,9 +1650,10 @@ export interface components {
      *     * `composite` - composite
      *     * `lazy` - lazy
      *     * `eager` - eager
+     *     * `embedded` - embedded
      * @enum {string}
      */
-    readonly Technique: "auto" | "composite" | "lazy" | "eager";
+    readonly Technique: "auto" | "composite" | "lazy" | "eager" | "embedded";
     /** @description A tenant. */
     readonly Tenant: {
       /** Format: uuid */

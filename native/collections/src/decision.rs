@@ -51,11 +51,14 @@ struct PlannedGroup {
     fates: Vec<WriteFate>,
 }
 
+/// When documents were changed last, by key.
+type UpdateTimes = HashMap<Vec<u8>, i64>;
+
 /// What a group is decided with.
 struct GroupRows {
     locked: LockedRows,
-    /// By collection, when the documents were changed last, by key.
-    updated_ms: Vec<HashMap<Vec<u8>, i64>>,
+    /// By collection.
+    updated_ms: Vec<UpdateTimes>,
     floors: Vec<VersionFloor>,
     now: Millis,
 }
@@ -224,7 +227,7 @@ impl Collections {
         collection: u64,
         documents: &[&[u8]],
         room: &mut usize,
-    ) -> Result<(HashMap<Vec<u8>, LockedRow>, HashMap<Vec<u8>, i64>)> {
+    ) -> Result<(HashMap<Vec<u8>, LockedRow>, UpdateTimes)> {
         let keys = documents
             .iter()
             .map(|document| document_key(collection, document));
@@ -410,13 +413,13 @@ impl Collections {
                 let updated_ms = times.get(&changed.key).copied().unwrap_or(0);
                 for entry in collection.removed_entries(changed) {
                     match collection.stored_entry(entry, &changed.key, updated_ms) {
-                        Some(StoredEntry::Single { key, value }) => {
-                            if !self.is_of_other(collection, entry, (&key, &value))? {
-                                batch.delete(&self.entries, &key);
-                            }
+                        Some(StoredEntry::Single { key, value })
+                            if !self.is_of_other(collection, entry, (&key, &value))? =>
+                        {
+                            batch.delete(&self.entries, &key);
                         }
                         Some(StoredEntry::Listed(listed)) => lists.remove(listed),
-                        None => {}
+                        Some(StoredEntry::Single { .. }) | None => {}
                     }
                 }
             }

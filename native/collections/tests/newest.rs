@@ -141,7 +141,7 @@ fn random_part(random: &mut SeededRandom, ids: u64) -> Vec<(u64, Option<u64>)> {
 }
 
 #[test]
-fn the_newest_documents_come_first_also_once_lists_are_split() {
+fn newest_documents_are_first_also_once_lists_are_split() {
     for technique in TECHNIQUES {
         let index = index_by_time(1, "by shop", &[("shop", 1)], technique);
         let mut shops = Shops::new(vec![index]);

@@ -1,4 +1,4 @@
-"""Lazy, eager and embedded indexes of native collections: how they are declared, and what they yield."""
+"""Indexes of native collections by technique: how they are declared, and what they yield."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_page_that_was_read_by_another_index_is_continued(
     assert ids(first) + ids(second) == expected[:6]
 
 
-def test_an_index_with_another_technique_is_built_anew(
+def test_an_index_with_another_technique_is_rebuilt(
     caller: Caller, account: TenantAccount
 ) -> None:
     create(caller, account, by_shop("composite"))

@@ -250,7 +250,7 @@ fn the_trace_compares_a_row_with_the_shown_window() {
 }
 
 #[test]
-fn the_trace_compares_times_with_the_shown_window_if_they_are_known() {
+fn the_trace_compares_times_with_the_window_if_it_has_them() {
     let mut desk = Desk::new();
     let q = QueryDefinition {
         sort: bson(r#"{"sort":[["$updated",-1]]}"#),
