@@ -149,9 +149,7 @@ def test_a_page_that_was_read_by_another_index_is_continued(
     assert ids(first) + ids(second) == expected[:6]
 
 
-def test_an_index_with_another_technique_is_rebuilt(
-    caller: Caller, account: TenantAccount
-) -> None:
+def test_an_index_with_another_technique_is_rebuilt(caller: Caller, account: TenantAccount) -> None:
     create(caller, account, by_shop("composite"))
     fill(account)
     path = path_of(account, "things")
