@@ -59,7 +59,7 @@ def declared_indexes(
             str(form["name"]),
             pairs,
             bool(form.get("unique", False)),
-            DeclaredTechnique(form.get("technique", DeclaredTechnique.AUTO)),
+            DeclaredTechnique(str(form.get("technique", DeclaredTechnique.AUTO))),
         )
         path = f"/indexes/{number}/technique"
         if index.technique.chosen != DeclaredTechnique.COMPOSITE:

@@ -110,7 +110,8 @@ def test_the_newest_documents_of_a_range_are_read_page_by_page(
 ) -> None:
     create(caller, account, by_shop(technique))
     fill(account)
-    shown, cursor = [], None
+    shown: list[Any] = []
+    cursor = None
     while cursor is not None or not shown:
         query = {"filter": {"shop": {"$gte": 1}}, "limit": 7, "cursor": cursor}
         answer = page(caller, **{name: part for name, part in query.items() if part is not None})
