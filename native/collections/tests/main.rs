@@ -7,6 +7,7 @@
 )]
 
 mod claims;
+mod crash;
 mod feed;
 mod groups;
 mod index_builds;

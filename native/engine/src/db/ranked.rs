@@ -611,8 +611,9 @@ impl Db {
     ///
     /// `rank` returns the rank of an entry from its exact zone, and from the zone of a block, a
     /// partition, a table or a part of a memtable a lower bound of the ranks of all entries in it, or
-    /// `None` if all of them have none. It is not called with zones that cover unknown attributes: such blocks and tables are always
-    /// read. It must return the same for the same zone. Fails if the keyspace has no extractor.
+    /// `None` if all of them have none. It is not called with zones that cover unknown attributes:
+    /// such blocks and tables are always read. It must return the same for the same zone. Fails if
+    /// the keyspace has no extractor.
     pub fn ranked<'a, S, F>(
         &'a self,
         keyspace: &Keyspace,
