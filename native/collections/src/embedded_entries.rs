@@ -14,7 +14,7 @@ use crate::candidate_scan::{Candidate, CandidatePosition, DocumentRecord};
 use crate::definition::NativeIndex;
 use crate::embedded::{attribute_of, attribute_value};
 use crate::error::Result;
-use crate::format::{PREFIX_BYTES, TimedDocument, prefix};
+use crate::format::{DOCUMENTS, PREFIX_BYTES, TimedDocument, prefix};
 use crate::store::Collections;
 
 /// The rank of a document is the complement of its time.
@@ -160,6 +160,7 @@ impl<'a> EmbeddedEntries<'a> {
             .store
             .db
             .ranked(&self.store.entries, Some(self.snapshot), rank)?
+            .between(&prefix(place.0, DOCUMENTS), &prefix(place.0, DOCUMENTS + 1))
             .requiring(since);
         self.ranked.push(if self.read.has_entries {
             ranked.with_attribute(attribute, &low)

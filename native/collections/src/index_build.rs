@@ -103,7 +103,7 @@ impl Collections {
     ) -> Result<BuiltPart> {
         if build.after.is_none() {
             // What was written before the index was declared is in memory otherwise.
-            self.db.flush()?;
+            self.db.flush_keyspace(&self.entries)?;
         }
         let (start, end) = (
             prefix(collection, DOCUMENTS),

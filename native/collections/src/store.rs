@@ -211,8 +211,16 @@ impl Collections {
         self.db.write(batch, Durability::Sync)?;
         self.embedded.install(collection, definition);
         installed.since = self.db.snapshot().sequence();
+        let mut indexes = installed.definition.indexes.iter();
+        let has_new_embedded = indexes.any(|index| index.embedded_since == version);
         let mut all = self.installed.write();
         all.insert(collection, Arc::new(installed));
+        drop(all);
+        if has_new_embedded {
+            // The next memtable lists the values of the index. If this fails, queries read the
+            // collection's documents in this one, and the next write reports the failure.
+            self.db.flush_keyspace(&self.entries).ok();
+        }
         Ok(())
     }
 

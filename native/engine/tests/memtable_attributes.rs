@@ -274,6 +274,37 @@ fn tables_without_attributes_of_a_version_are_rewritten_one_by_one() {
     check_growing(&world, &expected);
 }
 
+#[test]
+fn only_memtable_entries_and_tables_with_keys_within_bounds_are_read() {
+    let extractor = Arc::new(GrowingWords::default());
+    let options = KeyspaceOptions {
+        extractor: Some(Arc::clone(&extractor) as _),
+        ..large()
+    };
+    let world = World::new(TableVersion::Four, options);
+    let value = |key: u64| format!("t{key:08} a{key} b1");
+    for start in [0, 10, 20] {
+        load(&world, start..start + 10, value);
+        world.db().flush().unwrap();
+    }
+    load(&world, 0..100, value);
+    // Neither tables nor the memtable have the attribute.
+    extractor.0.store(1, Ordering::SeqCst);
+    let (start, end) = (12_u64.to_be_bytes(), 15_u64.to_be_bytes());
+    let ranked = world.db().ranked(&world.entries, None, newest).unwrap();
+    let ranked = ranked.with_attribute(b'b', b"b1").requiring(1);
+    let mut ranked = ranked.between(&start, &end);
+    let mut keys = Vec::new();
+    while let Some(next) = ranked.next().unwrap() {
+        keys.push(u64::from_be_bytes(next.key.try_into().unwrap()));
+    }
+    keys.sort_unstable();
+    assert_eq!(keys, [12, 13, 14]);
+    let visited = ranked.visited();
+    // Three in memory, and a table of ten.
+    assert_eq!((visited.entries, visited.tables), (13, 1));
+}
+
 /// What a query costs that returns nothing.
 fn read_with_absent_word(world: &World, version: u64) -> Visited {
     let ranked = world.db().ranked(&world.entries, None, newest).unwrap();

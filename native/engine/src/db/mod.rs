@@ -480,12 +480,16 @@ impl Db {
 
     /// Flushes all memtables.
     pub fn flush(&self) -> Result<()> {
-        for keyspace in self.keyspaces() {
-            let active = Arc::clone(&keyspace.view().active);
-            self.core.rotate(&keyspace, &active)?;
-            let keyspaces = std::slice::from_ref(&keyspace);
-            while self.core.flush(keyspaces)? {}
-        }
+        self.keyspaces()
+            .iter()
+            .try_for_each(|keyspace| self.flush_keyspace(keyspace))
+    }
+
+    /// Flushes the memtables of a keyspace.
+    pub fn flush_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
+        let active = Arc::clone(&keyspace.view().active);
+        self.core.rotate(keyspace, &active)?;
+        while self.core.flush(std::slice::from_ref(keyspace))? {}
         Ok(())
     }
 

@@ -130,6 +130,8 @@ pub struct Ranked<'a, S, F> {
     /// The version of the extractor from which on tables are read by their zones.
     required: u64,
     rank: F,
+    /// The keys that are read, from the first one up to the second one.
+    keys: Option<(Vec<u8>, Vec<u8>)>,
     /// Entries must have a value of an attribute within these.
     bounds: Option<Arc<AttributeBounds>>,
     files: Vec<Arc<TableFile>>,
@@ -181,6 +183,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             _snapshot: snapshot,
             extractor,
             required: 0,
+            keys: None,
             rank,
             bounds: None,
             files: view.version.files().cloned().collect(),
@@ -216,6 +219,14 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     fn within(mut self, bounds: Arc<AttributeBounds>) -> Self {
         self.zone = bounds.zone();
         self.bounds = Some(bounds);
+        self.restarted()
+    }
+
+    /// Restricts the results to keys from `start` up to `end`, and starts again from the first one.
+    /// Other memtable entries and tables are not read.
+    #[must_use]
+    pub fn between(mut self, start: &[u8], end: &[u8]) -> Self {
+        self.keys = Some((start.to_vec(), end.to_vec()));
         self.restarted()
     }
 
@@ -336,8 +347,11 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         }
         self.newer = None;
         let mut cursor = MemtableCursor::new(Arc::clone(memtable));
-        cursor.first();
-        while cursor.is_valid() {
+        match &self.keys {
+            Some((start, _)) => cursor.seek(start, Tag::NEWEST),
+            None => cursor.first(),
+        }
+        while cursor.is_valid() && !self.is_behind(cursor.key()) {
             self.add_entry(cursor.key(), cursor.tag(), cursor.value())?;
             cursor.next();
         }
@@ -404,7 +418,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     fn add_listed(&mut self, memtable: &Memtable, entry: AttributeEntry<'_>) -> Result<()> {
         self.visited.entries += 1;
         let (key, tag, sequence) = (entry.key, entry.tag, self.visibility.sequence);
-        if tag.sequence() > sequence {
+        if tag.sequence() > sequence || !self.is_within(key) {
             return Ok(());
         }
         if tag.kind() == Some(EntryKind::Merge) {
@@ -420,6 +434,10 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     }
 
     fn add_table(&mut self, number: usize) -> Result<()> {
+        if !self.overlaps(number) {
+            self.visited.tables_skipped += 1;
+            return Ok(());
+        }
         let Some(table) = self.table(number)? else {
             return Ok(());
         };
@@ -428,6 +446,27 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             self.visited.tables_skipped += 1;
         }
         Ok(())
+    }
+
+    /// Whether a file may contain keys within the bounds.
+    fn overlaps(&self, number: usize) -> bool {
+        let file = self.files.get(number);
+        file.is_some_and(|file| {
+            self.keys.as_ref().is_none_or(|(start, _)| {
+                !file.meta.largest.is_before(start) && !self.is_behind(&file.meta.smallest)
+            })
+        })
+    }
+
+    fn is_within(&self, key: &[u8]) -> bool {
+        let is_before = |(start, _): &(Vec<u8>, Vec<u8>)| key < start.as_slice();
+        !self.keys.as_ref().is_some_and(is_before) && !self.is_behind(key)
+    }
+
+    /// Whether a key is at or after the end of the bounds.
+    fn is_behind(&self, key: &[u8]) -> bool {
+        let keys = self.keys.as_ref();
+        keys.is_some_and(|(_, end)| key >= end.as_slice())
     }
 
     fn table(&self, number: usize) -> Result<Option<Arc<TableReader>>> {
@@ -535,7 +574,8 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     /// Adds an entry, unless an entry before it in the same memtable or block hides it.
     fn add_entry(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         self.visited.entries += 1;
-        if tag.sequence() > self.visibility.sequence || self.newer.as_deref() == Some(key) {
+        let is_visible = tag.sequence() <= self.visibility.sequence;
+        if !is_visible || !self.is_within(key) || self.newer.as_deref() == Some(key) {
             return Ok(());
         }
         let newer = self.newer.get_or_insert_default();
