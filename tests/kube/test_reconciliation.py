@@ -21,7 +21,7 @@ from tests.kube.tenant_clusters import (
     deployments_are_observed,
     is_applied,
 )
-from tests.make import make_tenant, unique
+from tests.make import TenantAccount, make_tenant, unique
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -29,14 +29,23 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kube, pytest.mark.timeout(900)]
 
+#: Its controllers add these to each namespace.
+_OF_KUBERNETES = ("configmap/kube-root-ca.crt", "serviceaccount/default")
+
+
+def _names_of_ours(tenants: TenantClusters, account: TenantAccount) -> list[str]:
+    """Return the objects of a namespace, without those that Kubernetes adds at any time."""
+    kinds = "secrets,configmaps,services,networkpolicies,serviceaccounts,resourcequotas,limitranges"
+    names = tenants.names(account, f"{kinds},deployments,poddisruptionbudgets,rolebindings")
+    return [name for name in names if name not in _OF_KUBERNETES]
+
 
 def test_manual_changes_are_reverted(tenants: TenantClusters) -> None:
     account = tenants.make()
     wait_until(lambda: is_applied(tenants, account), what="all objects")
     (driver,) = tenants.names(account, "deployments")
     name = driver.rpartition("/")[2]
-    kinds = "secrets,configmaps,services,networkpolicies,serviceaccounts,resourcequotas,limitranges"
-    before = tenants.names(account, f"{kinds},deployments,poddisruptionbudgets,rolebindings")
+    before = _names_of_ours(tenants, account)
 
     tenants.kubectl(account, "scale", driver, "--replicas=3")
     tenants.kubectl(account, "set", "env", driver, "RILLBASE_LOG_LEVEL=DEBUG", "ADDED=by-hand")
@@ -68,7 +77,7 @@ def test_manual_changes_are_reverted(tenants: TenantClusters) -> None:
         "resourcequota/cluster": "create",
         f"service/{name}": "create",
     }
-    after = tenants.names(account, f"{kinds},deployments,poddisruptionbudgets,rolebindings")
+    after = _names_of_ours(tenants, account)
     assert sorted(after) == sorted(before)
     body = json.loads(tenants.kubectl(account, "get", driver, "--output", "json"))
     (box,) = body["spec"]["template"]["spec"]["containers"]
