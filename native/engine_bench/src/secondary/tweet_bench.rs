@@ -38,7 +38,7 @@ pub(super) struct MeasuredSystem {
     pub(super) store: Box<dyn TweetStore>,
 }
 
-/// What one system needed, by round.
+/// The cost of the rounds of one system.
 #[derive(Default)]
 struct RoundTimes {
     seconds: Vec<f64>,
@@ -154,8 +154,7 @@ impl TweetBench {
         let mut body_bytes = 0;
         for round in 0..rounds {
             let groups = self.groups(count / rounds);
-            let tweets = groups.iter().flat_map(|(_, tweets)| tweets);
-            body_bytes += tweets.map(|tweet| tweet.body.len()).sum::<usize>();
+            body_bytes += bytes_of(&groups);
             self.round(round, &mut times, |system| {
                 write_all(system, &groups, false)?;
                 settle()
@@ -176,8 +175,7 @@ impl TweetBench {
         let mut body_bytes = 0;
         for round in 0..rounds {
             let groups = self.groups(count / rounds);
-            let tweets = groups.iter().flat_map(|(_, tweets)| tweets);
-            body_bytes += tweets.map(|tweet| tweet.body.len()).sum::<usize>();
+            body_bytes += bytes_of(&groups);
             self.round(round, &mut times, |system| {
                 write_all(system, &groups, true)?;
                 Ok(Duration::ZERO)
@@ -343,6 +341,11 @@ fn created_of(source: &mut TweetSource, width: u32, limit: Option<usize>) -> Twe
         high: low + i64::from(width) * CREATED_STEP_MS - 1,
         limit,
     }
+}
+
+fn bytes_of(groups: &[(u64, Vec<Tweet>)]) -> usize {
+    let tweets = groups.iter().flat_map(|(_, tweets)| tweets);
+    tweets.map(|tweet| tweet.body.len()).sum()
 }
 
 fn write_all(
