@@ -85,6 +85,16 @@ def django_db_setup(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _limits_are_counted_in_valkey(django_db_setup: None) -> None:
+    """Let this process's limiter wait for Valkey on a busy machine, instead of counting by
+    itself.
+    """
+    from foundation.limits import limiter
+
+    limiter.ANSWER_TIMEOUT_S = limiter.CONNECT_TIMEOUT_S = 10.0
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _commits_are_real(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with django_db_blocker.unblock():
         yield

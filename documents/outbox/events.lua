@@ -1,4 +1,4 @@
-#!lua name=rillbase_events_3
+#!lua name=rillbase_events_4
 
 -- Everybody who appends to the write streams does it here, so what is refused is refused to all.
 -- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>, for PostgreSQL's writes, or
@@ -12,10 +12,9 @@
 local MAX_AGE_US = 5000000
 -- A stamp from the future is one of a clock that has been set back since: it proves nothing.
 local MAX_AHEAD_US = 1000000
--- Trimming by bytes goes in steps of this share of the limit.
-local CHECKPOINTS = 32
--- The number of bytes after which a call leaves the rest to the next one.
-local TRIMMED_AT_ONCE = 8 * 1024 * 1024
+-- A call trims so many bytes, and leaves the rest to the next one: with the smallest entries, that
+-- takes a few milliseconds. It is more than a call adds.
+local TRIMMED_AT_ONCE = 2 * 1024 * 1024
 -- Where an after-image says whose it is (docs/formats/after-image.md).
 local TENANT_FROM, TENANT_TO = 11, 26
 
@@ -121,13 +120,13 @@ local function trim(stream, state, now)
   end
 end
 
--- Counts what was added and notes a checkpoint now and then.
+-- Counts what was added, and notes a checkpoint for each step of trimming.
 local function added(stream, state, entries, size, last_id)
   local count = stream .. ':count'
   redis.call('HINCRBY', count, 'entries', entries)
   local bytes = redis.call('HINCRBY', count, 'bytes', size)
   local noted = tonumber(redis.call('HGET', count, 'noted') or 0)
-  if bytes - noted >= state.retention_bytes / CHECKPOINTS then
+  if bytes - noted >= math.min(state.retention_bytes / 32, TRIMMED_AT_ONCE) then
     redis.call('HSET', count, 'noted', bytes)
     redis.call('RPUSH', stream .. ':trim', last_id .. ' ' .. string.format('%.0f', bytes))
   end
@@ -306,13 +305,13 @@ local function trim_all(keys, _)
   return { 'ok', now }
 end
 
-redis.register_function('rillbase_events_3_append', append)
-redis.register_function('rillbase_events_3_tick', tick)
-redis.register_function('rillbase_events_3_install', install)
-redis.register_function('rillbase_events_3_replace', replace)
+redis.register_function('rillbase_events_4_append', append)
+redis.register_function('rillbase_events_4_tick', tick)
+redis.register_function('rillbase_events_4_install', install)
+redis.register_function('rillbase_events_4_replace', replace)
 redis.register_function {
-  function_name = 'rillbase_events_3_look', callback = look, flags = { 'no-writes' },
+  function_name = 'rillbase_events_4_look', callback = look, flags = { 'no-writes' },
 }
 redis.register_function {
-  function_name = 'rillbase_events_3_trim', callback = trim_all, flags = { 'allow-oom' },
+  function_name = 'rillbase_events_4_trim', callback = trim_all, flags = { 'allow-oom' },
 }

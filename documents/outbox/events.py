@@ -23,7 +23,7 @@ from foundation.valkey_functions import (
 from foundation.valkey_wire import Reply, ValkeyWire
 
 _SOURCE = Path(__file__).with_name("events.lua")
-_LIBRARY = "rillbase_events_3"
+_LIBRARY = "rillbase_events_4"
 #: After-images are retained so that queries registered in the meantime can be matched with them.
 RETENTION_MS = 10_000
 RETENTION_BYTES = 256 * 1024 * 1024

@@ -161,4 +161,8 @@ def _arguments(limits: Sequence[Limit], count: int = 1) -> tuple[list[str], list
 @lru_cache(maxsize=1)
 def limiter() -> Limiter:
     """Return this process's limiter, on the server that the settings name."""
-    return Limiter(environment().limits)
+    return Limiter(
+        environment().limits,
+        answer_timeout_s=ANSWER_TIMEOUT_S,
+        connect_timeout_s=CONNECT_TIMEOUT_S,
+    )

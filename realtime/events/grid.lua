@@ -1,4 +1,4 @@
-#!lua name=rillbase_grid_1
+#!lua name=rillbase_grid_2
 
 -- What nodes, app servers and the grid's supervisor do to streams and registry, each step whole.
 -- Time is Valkey's own. Names: P = {rillbase}:events:<installation epoch>, G = P:<grid epoch>
@@ -20,10 +20,9 @@ local RETENTION_MS = 60000
 -- For how long a sign of life is kept.
 local ALIVE_MS = 60000
 local RETENTION_BYTES = 256 * 1024 * 1024
--- Trimming by bytes goes in steps of this share of the limit.
-local CHECKPOINTS = 32
--- The number of bytes after which a call leaves the rest to the next one.
-local TRIMMED_AT_ONCE = 8 * 1024 * 1024
+-- A call trims so many bytes, and leaves the rest to the next one: with the smallest entries, that
+-- takes a few milliseconds. It is more than a call adds.
+local TRIMMED_AT_ONCE = 2 * 1024 * 1024
 -- Requests are trimmed each time that so many have come.
 local TRIM_EVERY = 64
 -- Where a request or a definition has its activation number, counted from 1.
@@ -67,11 +66,12 @@ local function trim(stream, bytes, now)
   end
 end
 
--- Counts what was added, and notes a checkpoint now and then. Returns all bytes ever added.
+-- Counts what was added, and notes a checkpoint for each step of trimming. Returns all bytes ever
+-- added.
 local function added(stream, size, last_id)
   local bytes = redis.call('HINCRBY', stream .. ':count', 'bytes', size)
   local noted = tonumber(redis.call('HGET', stream .. ':count', 'noted') or 0)
-  if bytes - noted >= RETENTION_BYTES / CHECKPOINTS then
+  if bytes - noted >= TRIMMED_AT_ONCE then
     redis.call('HSET', stream .. ':count', 'noted', bytes)
     redis.call('RPUSH', stream .. ':trim', last_id .. ' ' .. text(bytes))
   end
@@ -390,25 +390,25 @@ local function trim_all(keys, args)
   return 'ok'
 end
 
-redis.register_function('rillbase_grid_1_lease', lease)
-redis.register_function('rillbase_grid_1_append', append)
-redis.register_function('rillbase_grid_1_register_all', register_all)
-redis.register_function('rillbase_grid_1_answer', answer)
-redis.register_function('rillbase_grid_1_unregister', unregister)
-redis.register_function('rillbase_grid_1_hub_alive', hub_alive)
-redis.register_function('rillbase_grid_1_expire', expire)
+redis.register_function('rillbase_grid_2_lease', lease)
+redis.register_function('rillbase_grid_2_append', append)
+redis.register_function('rillbase_grid_2_register_all', register_all)
+redis.register_function('rillbase_grid_2_answer', answer)
+redis.register_function('rillbase_grid_2_unregister', unregister)
+redis.register_function('rillbase_grid_2_hub_alive', hub_alive)
+redis.register_function('rillbase_grid_2_expire', expire)
 redis.register_function {
-  function_name = 'rillbase_grid_1_ends', callback = ends, flags = { 'no-writes' },
+  function_name = 'rillbase_grid_2_ends', callback = ends, flags = { 'no-writes' },
 }
 redis.register_function {
-  function_name = 'rillbase_grid_1_begin', callback = begin, flags = { 'no-writes' },
+  function_name = 'rillbase_grid_2_begin', callback = begin, flags = { 'no-writes' },
 }
 redis.register_function {
-  function_name = 'rillbase_grid_1_look', callback = look, flags = { 'no-writes' },
+  function_name = 'rillbase_grid_2_look', callback = look, flags = { 'no-writes' },
 }
 redis.register_function {
-  function_name = 'rillbase_grid_1_beat', callback = beat, flags = { 'allow-oom' },
+  function_name = 'rillbase_grid_2_beat', callback = beat, flags = { 'allow-oom' },
 }
 redis.register_function {
-  function_name = 'rillbase_grid_1_trim', callback = trim_all, flags = { 'allow-oom' },
+  function_name = 'rillbase_grid_2_trim', callback = trim_all, flags = { 'allow-oom' },
 }

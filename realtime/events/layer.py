@@ -23,7 +23,7 @@ from foundation.valkey_functions import (
 from foundation.valkey_wire import ValkeyWire
 
 SOURCE = Path(__file__).with_name("grid.lua")
-_LIBRARY = "rillbase_grid_1"
+_LIBRARY = "rillbase_grid_2"
 
 #: How long a query without subscribers is kept: longer than the log is retained, so that a client
 #: that resumes finds either both or neither.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 #: One pair is in one table, the other in two.
 FRESHNESSES: tuple[object, ...] = (0, 0, 1, 3, "any")
+PAUSE_S = 0.01
 
 
 def write(shop: DatasetClient, numbers: Iterable[int], rng: random.Random) -> None:
@@ -65,7 +66,8 @@ class Readers:
 
     def _read(self, rng: random.Random) -> None:
         state = 0
-        while not self._over.is_set() and not self._wrong:
+        # Readers that never pause would leave the pipeline too little of a slow processor.
+        while not self._over.wait(PAUSE_S) and not self._wrong:
             try:
                 state = self._look(state, rng.choice(FRESHNESSES))
             except (AssertionError, requests.RequestException) as failed:

@@ -310,7 +310,7 @@ impl Layer {
     /// Starts a call with this many arguments after the grid epoch.
     fn queue_function(&mut self, name: &str, arguments: usize) {
         self.connection.begin(5 + arguments);
-        let name = format!("rillbase_grid_1_{name}");
+        let name = format!("rillbase_grid_2_{name}");
         let epoch = self.settings.epoch.to_string();
         for part in ["FCALL", &name, "1", &self.settings.prefix, &epoch] {
             self.connection.argument(part.as_bytes());

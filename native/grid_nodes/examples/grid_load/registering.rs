@@ -88,7 +88,7 @@ fn send(
     }
     connection.begin(8 + arguments.len());
     let partition = partition.to_string();
-    let function = "rillbase_grid_1_register_all";
+    let function = "rillbase_grid_2_register_all";
     for part in [
         "FCALL",
         function,
@@ -119,7 +119,7 @@ fn ends(connection: &mut ValkeyConnection, options: &LoadOptions) -> Fallible<En
     let partitions = options.write_partitions.to_string();
     let command: [&[u8]; 7] = [
         b"FCALL",
-        b"rillbase_grid_1_ends",
+        b"rillbase_grid_2_ends",
         b"1",
         options.prefix.as_bytes(),
         b"1",

@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
 fn begin(connection: &mut ValkeyConnection, options: &LoadOptions, writes: u64) {
     connection.begin(6 + 4 * usize::try_from(writes).unwrap_or(0));
     let stamp = now_us().to_string();
-    let function = "rillbase_events_3_append";
+    let function = "rillbase_events_4_append";
     for part in ["FCALL", function, "1", &options.prefix, &stamp, ""] {
         connection.argument(part.as_bytes());
     }
