@@ -8,6 +8,7 @@ commit hooks, so pytest-django's database guard is disabled for the whole sessio
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack
@@ -27,6 +28,8 @@ from tests.own_valkey import OwnValkey
 from tests.servers import copy_template, running_servers
 
 if TYPE_CHECKING:
+    from _collections_abc import dict_values
+
     from foundation.valkey_wire import ValkeyWire
 
 # The duration of an example depends more on the machine's other load than on the code.
@@ -38,8 +41,18 @@ settings.load_profile("any machine")
 _SERVERS = pytest.StashKey[ExitStack]()
 
 
+class LoggerDict(dict[str, logging.Logger | logging.PlaceHolder]):
+    """The loggers of this process. pytest iterates over them before each phase of a test, while
+    threads of the server may create more.
+    """
+
+    def values(self) -> dict_values[str, logging.Logger | logging.PlaceHolder]:
+        return self.copy().values()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the servers in the controller, which outlives the workers that share them."""
+    logging.root.manager.loggerDict = LoggerDict(logging.root.manager.loggerDict)
     # A hash of a password takes 130 ms of a core by default.
     Argon2PasswordHasher.time_cost = 1
     Argon2PasswordHasher.memory_cost, Argon2PasswordHasher.parallelism = 8, 1
