@@ -16,6 +16,7 @@ from requests.adapters import HTTPAdapter
 
 from tenants.credentials import sessions
 from tests.make import PASSWORD
+from tests.waiting import TIMEOUT_S
 
 _numbers = itertools.count()
 
@@ -56,7 +57,7 @@ class Browser:
         sent = {"Origin": self.base, sessions.CSRF_HEADER: self.csrf}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         return self._session.request(
-            method, self.base + "/api/v1/" + path, json=body, headers=sent, timeout=30
+            method, self.base + "/api/v1/" + path, json=body, headers=sent, timeout=TIMEOUT_S
         )
 
     def get(self, path: str, **headers: str) -> requests.Response:

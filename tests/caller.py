@@ -13,6 +13,7 @@ import requests
 from tenants.credentials import sessions
 from tenants.models import User
 from tests.make import make_session
+from tests.waiting import TIMEOUT_S
 
 
 @dataclass
@@ -44,7 +45,12 @@ class Caller:
         if data is not None:
             sent.setdefault("Content-Type", "application/json")
         return requests.request(
-            method, self.base + path, data=data, headers=sent, timeout=30, allow_redirects=False
+            method,
+            self.base + path,
+            data=data,
+            headers=sent,
+            timeout=TIMEOUT_S,
+            allow_redirects=False,
         )
 
     def get(self, path: str, **headers: str) -> requests.Response:

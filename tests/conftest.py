@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
 from xdist import is_xdist_controller, is_xdist_worker
 
+from tests.busy_machine import extend_time_limits
 from tests.launcher_command import reachable_directory
 from tests.launcher_process import LauncherDirectory
 from tests.own_node import OwnNode
@@ -98,13 +99,8 @@ def django_db_setup(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _limits_are_counted_in_valkey(django_db_setup: None) -> None:
-    """Let this process's limiter wait for Valkey on a busy machine, instead of counting by
-    itself.
-    """
-    from foundation.limits import limiter
-
-    limiter.ANSWER_TIMEOUT_S = limiter.CONNECT_TIMEOUT_S = 10.0
+def _time_limits_are_extended(django_db_setup: None) -> None:
+    extend_time_limits()
 
 
 @pytest.fixture(scope="session", autouse=True)

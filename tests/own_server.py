@@ -31,7 +31,7 @@ class OtherServer:
 def another_server(**variables: str) -> Iterator[OtherServer]:
     """Serve until the block ends, with these settings in addition to those of the suite."""
     port = free_port()
-    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
+    argv = [sys.executable, "-m", "uvicorn", "tests.application:application"]
     argv += ["--app-dir", "platform", "--port", str(port), "--no-proxy-headers"]
     argv += ["--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
     other = OtherServer(

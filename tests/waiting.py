@@ -12,7 +12,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.2
 #: Up to this pause they grow fast: a condition that soon holds is soon seen.
 QUICK_PAUSE_S = 0.05
 #: Generous, for a busy machine: a wait ends as soon as its condition holds.
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 
 
 def wait_until(holds: Callable[[], bool], *, what: str, timeout_s: float = TIMEOUT_S) -> None:

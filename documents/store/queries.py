@@ -335,10 +335,11 @@ class Budget:
     def __init__(
         self,
         examined: float = MAX_EXAMINED,
-        seconds: float = MAX_SECONDS,
+        seconds: float | None = None,
         page_bytes: int = PAGE_BYTES,
     ) -> None:
-        self._deadline = time.monotonic() + seconds
+        self._seconds = MAX_SECONDS if seconds is None else seconds
+        self._deadline = time.monotonic() + self._seconds
         self._left = examined
         self.page_bytes = page_bytes
 
@@ -354,7 +355,7 @@ class Budget:
                 f"The query examined {MAX_EXAMINED} documents without completing."
             )
         if time.monotonic() > self._deadline:
-            raise QueryTooExpensive(f"The query took {MAX_SECONDS:g} s without completing.")
+            raise QueryTooExpensive(f"The query took {self._seconds:g} s without completing.")
 
 
 async def count(
