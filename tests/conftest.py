@@ -13,7 +13,7 @@ import os
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth.hashers import Argon2PasswordHasher
@@ -42,12 +42,12 @@ settings.load_profile("any machine")
 _SERVERS = pytest.StashKey[ExitStack]()
 
 
-class LoggerDict(dict[str, logging.Logger | logging.PlaceHolder]):
+class LoggerDict(dict[str, Any]):
     """The loggers of this process. pytest iterates over them before each phase of a test, while
     threads of the server may create more.
     """
 
-    def values(self) -> dict_values[str, logging.Logger | logging.PlaceHolder]:
+    def values(self) -> dict_values[str, Any]:
         return self.copy().values()
 
 
