@@ -13,5 +13,9 @@ def extend_time_limits() -> None:
     """
     # Settings can be imported only after the environment has been set.
     limiter = import_module("foundation.limits.limiter")
-    limiter.ANSWER_TIMEOUT_S = limiter.CONNECT_TIMEOUT_S = TIME_S
-    import_module("documents.store.queries").MAX_SECONDS = TIME_S
+    for module, name in [
+        (limiter, "ANSWER_TIMEOUT_S"),
+        (limiter, "CONNECT_TIMEOUT_S"),
+        (import_module("documents.store.queries"), "MAX_SECONDS"),
+    ]:
+        setattr(module, name, TIME_S)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from uuid import UUID
 
 from aggregates.following.streams import Track, WriteStreamEntry, WriteStreamReader
@@ -54,7 +55,7 @@ class ViewUpdater:
         self._assign_images(entries)
         await self._send_changes()
         for view in list(self._views.values()):
-            await self._attempt(view, self._advance(view))
+            await self._attempt(view, partial(self._advance, view))
 
     def _check_incarnations(self) -> None:
         """Compare the incarnations of the streams with those that views have followed."""
@@ -95,7 +96,9 @@ class ViewUpdater:
         if is_report_due:
             self._reported_s = time.monotonic()
         due = [view for view in self._views.values() if is_report_due or view.images]
-        await asyncio.gather(*(self._attempt(v, v.send_images(labels, positions)) for v in due))
+        await asyncio.gather(
+            *(self._attempt(v, partial(v.send_images, labels, positions)) for v in due)
+        )
 
     async def _advance(self, view: FollowedView) -> None:
         """Start or finish a generation, if that is due."""
@@ -114,10 +117,10 @@ class ViewUpdater:
             and all(track.has_all_up_to(generation.complete_at) for track in self._tracks)
         )
 
-    async def _attempt(self, view: FollowedView, step: Awaitable[None]) -> None:
+    async def _attempt(self, view: FollowedView, step: Callable[[], Awaitable[None]]) -> None:
         """Run a step for a view. An error in one view does not hold up the others."""
         try:
-            await step
+            await step()
         except CommandRejected as error:
             if error.code in LOST:
                 view.current = None

@@ -87,6 +87,7 @@ def test_a_checkout_that_is_not_set_up_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path} is not set up: run `make setup` there." in done.stderr
 
 
+@pytest.mark.timeout(900)
 def test_a_benchmark_of_a_checkout_beside_itself_has_the_figures_of_both() -> None:
     knobs = ["--unoptimised", "--queries", "50", "--writes", "100", "--seconds", "1"]
 

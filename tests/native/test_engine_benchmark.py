@@ -6,7 +6,10 @@ import json
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.timeout(900)
 def test_the_engine_benchmark_runs_without_peers_and_ends_with_its_figures_as_json() -> None:
     command = [sys.executable, "-m", "benchmarks.engine"]
     knobs = ["--quick", "--unoptimised", "--rounds", "1", "--scale", "0.005", "--peers", ""]
