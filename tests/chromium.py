@@ -18,7 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.waiting import wait_until
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 60.0
 #: Disables animations, so that pages do not change between two observations.
 STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
 OPTIONS = (

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TIMEOUT_S = 120.0
+TIMEOUT_S = 60.0
 OURS = (
     "RILLBASE_",
     "DATABASE_",

@@ -16,7 +16,7 @@ from foundation.models import OutboxTask
 from tests.waiting import wait_until
 
 #: The first e-mail of a run waits until the worker has started, on a machine that may be busy.
-TIMEOUT_S = 120.0
+TIMEOUT_S = 60.0
 _LINK = re.compile(r"(http\S+)#token=([A-Za-z0-9_-]+)$", re.MULTILINE)
 
 

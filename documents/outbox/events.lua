@@ -12,9 +12,11 @@
 local MAX_AGE_US = 5000000
 -- A stamp from the future is one of a clock that has been set back since: it proves nothing.
 local MAX_AHEAD_US = 1000000
--- A call trims so many bytes, and leaves the rest to the next one: with the smallest entries, that
--- takes a few milliseconds. It is more than a call adds.
+-- A call trims about this many bytes, and leaves the rest to the next one, because the server does
+-- nothing else meanwhile. It is more than a call adds, unless a single entry is larger.
 local TRIMMED_AT_ONCE = 2 * 1024 * 1024
+-- A full stream has at least this many checkpoints, so that small limits are obeyed closely, too.
+local CHECKPOINTS = 32
 -- Where an after-image says whose it is (docs/formats/after-image.md).
 local TENANT_FROM, TENANT_TO = 11, 26
 
@@ -126,7 +128,7 @@ local function added(stream, state, entries, size, last_id)
   redis.call('HINCRBY', count, 'entries', entries)
   local bytes = redis.call('HINCRBY', count, 'bytes', size)
   local noted = tonumber(redis.call('HGET', count, 'noted') or 0)
-  if bytes - noted >= math.min(state.retention_bytes / 32, TRIMMED_AT_ONCE) then
+  if bytes - noted >= math.min(state.retention_bytes / CHECKPOINTS, TRIMMED_AT_ONCE) then
     redis.call('HSET', count, 'noted', bytes)
     redis.call('RPUSH', stream .. ':trim', last_id .. ' ' .. string.format('%.0f', bytes))
   end

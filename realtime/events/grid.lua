@@ -20,8 +20,8 @@ local RETENTION_MS = 60000
 -- For how long a sign of life is kept.
 local ALIVE_MS = 60000
 local RETENTION_BYTES = 256 * 1024 * 1024
--- A call trims so many bytes, and leaves the rest to the next one: with the smallest entries, that
--- takes a few milliseconds. It is more than a call adds.
+-- A call trims about this many bytes, and leaves the rest to the next one, because the server does
+-- nothing else meanwhile. It is more than a call adds, unless a single entry is larger.
 local TRIMMED_AT_ONCE = 2 * 1024 * 1024
 -- Requests are trimmed each time that so many have come.
 local TRIM_EVERY = 64

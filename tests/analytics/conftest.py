@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _datasets_of_earlier_tests_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A coordinator sweeps all datasets when it starts, and does all their work: with those of
-    earlier tests, that takes a minute.
+    """A coordinator sweeps all datasets when it starts, and does the work of all: those of earlier
+    tests would delay it.
     """
     from analytics.models import Dataset
     from analytics.pipeline import collector, housekeeping, ledger

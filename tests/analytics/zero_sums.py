@@ -66,7 +66,7 @@ class Readers:
 
     def _read(self, rng: random.Random) -> None:
         state = 0
-        # Readers that never pause would leave the pipeline too little of a slow processor.
+        # Without pauses, readers would take the pipeline's processor time.
         while not self._over.wait(PAUSE_S) and not self._wrong:
             try:
                 state = self._look(state, rng.choice(FRESHNESSES))

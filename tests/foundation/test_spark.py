@@ -19,7 +19,7 @@ import pytest
 from foundation.spark import MissingSecret, private_connections
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 120.0
+TIMEOUT_S = 60.0
 #: Spark's message type of a request, and a request for blocks that needs no serialized Java object.
 RPC_REQUEST, OPEN_BLOCKS = 3, 0
 

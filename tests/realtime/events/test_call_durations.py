@@ -41,7 +41,7 @@ NODE_BATCH_ENTRIES, NODE_BATCH_BYTES = 400, 256 * 1024
 PARTITIONS = 2
 #: The write streams, without the numbers of their partitions.
 WRITES = f"{prefix(1)}:1:"
-#: A call trims so many bytes.
+#: The number of bytes that a call trims.
 STEP_BYTES = 2 * 1024 * 1024
 
 Work = Callable[[], Awaitable[object]]

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.backend("postgres", reason="it compares with SQL")
 WATCHED, ASKED = 4, 3
 STEPS, ASKED_EVERY = 60, 4
 WATCHED_AT, SETTLED_AT = (0, 8, 25), (39, STEPS - 1)
-SETTLED_S = 90.0
+SETTLED_S = 30.0
 MERGE = "application/merge-patch+json"
 RULES: dict[str, Document] = {"open": {"read": True}, "ruled": {"read": {"public": True}}}
 

@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.backend("postgres", reason="it resizes the grid of PostgreSQL")
 
-MOVED_S = 120.0
+MOVED_S = 60.0
 #: Between writes while the grid is resized.
 BETWEEN_S = 0.05
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.backend(
     "postgres", reason="dedicated grids have collections in PostgreSQL"
 )
 
-MOVED_S = 120.0
+MOVED_S = 60.0
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ LOOKUPS: list[dict[str, Any]] = [
     {"filter": {"text": {"$regex": "^a"}}},
 ]
 WRITERS, WRITES = 3, 60
-SETTLED_S = 90.0
+SETTLED_S = 30.0
 
 
 def write(todos: CollectionClient, seed: int) -> None:

@@ -14,7 +14,7 @@ from tests.storage_engine.topics.topic_client import Topic
 from tests.tenants.webhooks.hooks import make_webhook
 from tests.waiting import wait_until
 
-WAIT_S = 120.0
+WAIT_S = 60.0
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from tests.make import TenantAccount, make_member, make_tenant, make_user
 from tests.tenants.webhooks.receivers import WebhookReceiver, echo_challenges
 from tests.waiting import wait_until
 
-WAIT_S = 120.0
+WAIT_S = 30.0
 
 
 @pytest.fixture(scope="module", autouse=True)
