@@ -42,18 +42,18 @@ def disk(postgres_url: str) -> Iterator[SmallDisk]:
         folder = stack.enter_context(reachable_directory())
         disk = stack.enter_context(small_disk(folder / "disk", ROOM_MIB + _size_mib(admin)))
         folder_of_tables = private_directory(disk.path / "tables", server_account())
-        admin.execute(
-            sql.SQL("CREATE TABLESPACE small LOCATION {}").format(
-                sql.Literal(str(folder_of_tables))
-            )
-        )
+        # All test processes share one PostgreSQL.
+        tablespace = f"small_{secrets.token_hex(8)}"
+        name = sql.Identifier(tablespace)
+        location = sql.Literal(str(folder_of_tables))
+        admin.execute(sql.SQL("CREATE TABLESPACE {} LOCATION {}").format(name, location))
         try:
-            _move(admin, "small")
+            _move(admin, tablespace)
             yield disk
         finally:
             disk.empty()
             _move(admin, "pg_default")
-            admin.execute("DROP TABLESPACE small")
+            admin.execute(sql.SQL("DROP TABLESPACE {}").format(name))
 
 
 def _size_mib(admin: psycopg.Connection) -> int:
