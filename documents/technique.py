@@ -20,6 +20,18 @@ class DeclaredTechnique(StrEnum):
     EMBEDDED = "embedded"
 
     @property
-    def chosen(self) -> DeclaredTechnique:
-        """The technique that is used."""
+    def initial(self) -> DeclaredTechnique:
+        """The technique of a new index."""
         return DeclaredTechnique.COMPOSITE if self is DeclaredTechnique.AUTO else self
+
+    def permits(self, technique: DeclaredTechnique) -> bool:
+        """Return whether an index with this declaration may have a technique. Eager indexes are
+        never chosen automatically: their writes cost most.
+        """
+        if self is DeclaredTechnique.AUTO:
+            return technique is not DeclaredTechnique.EAGER
+        return technique is self
+
+
+#: What the technique of an index can be, once it is chosen.
+TECHNIQUES = tuple(one for one in DeclaredTechnique if one is not DeclaredTechnique.AUTO)

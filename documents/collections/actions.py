@@ -21,12 +21,14 @@ from documents.collections.indexes import (
     IndexDeclaration,
     changes,
     declared_indexes,
+    fields_of,
     is_declared,
     ttl_index,
 )
 from documents.collections.node_upkeep import drop_after_commit, install_after_commit
 from documents.models import Collection, Index
 from documents.store.locks import lock_exclusively
+from documents.technique import DeclaredTechnique
 from foundation.errors import FieldProblem, InvalidBody, NameTaken, NotFound
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
@@ -55,10 +57,17 @@ def active() -> models.QuerySet[Collection]:
     return Collection.objects.filter(state=Collection.State.ACTIVE)
 
 
+def visible_indexes() -> models.QuerySet[Index]:
+    """Return the indexes of the tenant in scope as callers see them: including those that are being
+    built or have failed, without replacements.
+    """
+    rows = Index.objects.filter(replaces=None).exclude(state=Index.State.DROPPING)
+    return rows.order_by("number")
+
+
 def indexes_of(collection: Collection) -> list[Index]:
-    """Return a collection's indexes, including those that are being built or have failed."""
-    rows = Index.objects.filter(collection=collection).exclude(state=Index.State.DROPPING)
-    return list(rows.order_by("number"))
+    """Return a collection's visible indexes."""
+    return list(visible_indexes().filter(collection=collection))
 
 
 def find_by_name(name: str) -> Collection:
@@ -142,9 +151,7 @@ def do_change(
     # Writes to a native collection continue until the node has the new definition.
     ready = not collection.is_native and not has_documents(collection.pk)
     _add_indexes(collection, added, ready=ready)
-    collection.write_version += 1
-    collection.save_next_version()
-    install_after_commit(collection)
+    _install_next_version(collection)
     indexes = indexes_of(collection)
     _record(
         principal,
@@ -184,9 +191,48 @@ def set_source(collection: Collection, source_id: UUID | None) -> None:
 
 
 def drop_index(collection: Collection, index: Index) -> None:
+    """Take an index and its replacement out of use."""
+    for replacement in index.replacements.all():
+        _retire(collection, replacement)
+    _retire(collection, index)
+
+
+def replace_index(collection: Collection, index: Index, technique: DeclaredTechnique) -> Index:
+    """Build an automatic index of a locked collection with another technique, beside the present
+    one.
+    """
+    declaration = IndexDeclaration(index.name, fields_of(index))
+    replacement = _add_index(collection, declaration, ready=False, replaces=index, chosen=technique)
+    _install_next_version(collection)
+    return replacement
+
+
+def end_replacement(collection: Collection, replacement: Index) -> None:
+    """Let a replacement that has been built take the place of the other index, or drop it if it has
+    failed.
+    """
+    replaced = replacement.replaces
+    if replaced is None:
+        return
+    if replacement.state == Index.State.READY:
+        # Two visible indexes cannot have the same name.
+        _retire(collection, replaced)
+        replacement.replaces = None
+        replacement.save(update_fields=["replaces"])
+    else:
+        _retire(collection, replacement)
+
+
+def _install_next_version(collection: Collection) -> None:
+    collection.write_version += 1
+    collection.save_next_version()
+    install_after_commit(collection)
+
+
+def _retire(collection: Collection, index: Index) -> None:
     """Take an index out of use; its entries are removed in the background."""
-    index.state = Index.State.DROPPING
-    index.save(update_fields=["state"])
+    index.state, index.replaces = Index.State.DROPPING, None
+    index.save(update_fields=["state", "replaces"])
     arguments: JsonObject = {"index": index.number}
     run_after_commit(DROP_INDEX_TASK, arguments, tenant_id=collection.tenant_id)
 
@@ -204,44 +250,56 @@ def _index_changes(
     if "indexes" in values:
         declarations = declared_indexes(values["indexes"], is_native=collection.is_native)
         dropped, added = changes(declared, declarations)
-        _name_techniques(declared, declarations)
+        _name_techniques(collection, declared, declarations)
     if "ttl" in values:
         removed, created = changes(own, ttl_index(values["ttl"]))
         dropped, added = [*dropped, *removed], [*added, *created]
     return dropped, added
 
 
-def _name_techniques(present: Sequence[Index], declarations: Sequence[IndexDeclaration]) -> None:
+def _name_techniques(
+    collection: Collection, present: Sequence[Index], declarations: Sequence[IndexDeclaration]
+) -> None:
     """Record the declared techniques of indexes that remain, since `auto` is one of the others."""
     for declaration in declarations:
         for index in present:
             if declaration.is_met_by(index) and index.technique != declaration.technique:
+                for replacement in index.replacements.all():
+                    _retire(collection, replacement)
+                index.chosen_technique = index.technique_in_use
                 index.technique = declaration.technique
-                index.save(update_fields=["technique"])
+                index.advice = None
+                index.save(update_fields=["technique", "chosen_technique", "advice"])
 
 
 def _add_indexes(
     collection: Collection, declared: Sequence[IndexDeclaration], *, ready: bool
 ) -> list[Index]:
-    state = Index.State.READY if ready else Index.State.BUILDING
-    added = []
-    for declaration in declared:
-        index = Index.objects.create(
-            collection=collection,
-            name=declaration.name,
-            fields=[list(pair) for pair in declaration.fields],
-            unique=declaration.unique,
-            technique=declaration.technique,
-            state=state,
-        )
-        added.append(index)
-        if not ready:
-            arguments: JsonObject = {
-                "tenant": str(collection.tenant_id),
-                "index": index.number,
-            }
-            run_after_commit(BACKFILL_TASK, arguments, tenant_id=collection.tenant_id)
-    return added
+    return [_add_index(collection, declaration, ready=ready) for declaration in declared]
+
+
+def _add_index(
+    collection: Collection,
+    declaration: IndexDeclaration,
+    *,
+    ready: bool,
+    replaces: Index | None = None,
+    chosen: DeclaredTechnique | None = None,
+) -> Index:
+    index = Index.objects.create(
+        collection=collection,
+        name=declaration.name,
+        fields=[list(pair) for pair in declaration.fields],
+        unique=declaration.unique,
+        technique=declaration.technique,
+        chosen_technique=chosen,
+        replaces=replaces,
+        state=Index.State.READY if ready else Index.State.BUILDING,
+    )
+    if not ready:
+        arguments: JsonObject = {"tenant": str(collection.tenant_id), "index": index.number}
+        run_after_commit(BACKFILL_TASK, arguments, tenant_id=collection.tenant_id)
+    return index
 
 
 def has_documents(collection_id: UUID) -> bool:

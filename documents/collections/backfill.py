@@ -34,7 +34,7 @@ from uuid import UUID
 from django.db import IntegrityError, OperationalError, connections, transaction
 from django.db.models import F
 
-from documents.collections.actions import BACKFILL_TASK, DROP_INDEX_TASK
+from documents.collections.actions import BACKFILL_TASK, DROP_INDEX_TASK, end_replacement
 from documents.collections.indexes import fields_of
 from documents.collections.node_upkeep import build_part, install_after_commit, sizes_of
 from documents.models import Collection, Index
@@ -262,9 +262,15 @@ def _finish(tenant_id: UUID, number: int, state: Index.State, error: str) -> Non
             return
         lock_exclusively(row)
         collection = Collection.objects.select_for_update().get(pk=row)
-        building = Index.objects.filter(number=number, state=Index.State.BUILDING)
-        if not building.update(state=state, error=error):
+        index = Index.objects.filter(number=number, state=Index.State.BUILDING).first()
+        if index is None:
             return
+        index.state, index.error = state, error
+        if state == Index.State.READY:
+            # Parts of an embedded index may be complete before it is built.
+            index.documents_done = max(index.documents_done, index.documents_total)
+        index.save(update_fields=["state", "error", "documents_done"])
+        end_replacement(collection, index)
         collection.write_version += 1
         collection.save_next_version()
         install_after_commit(collection)

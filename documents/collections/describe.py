@@ -38,6 +38,8 @@ def _index(index: Index) -> JsonObject:
         "fields": index.fields,
         "unique": index.unique,
         "technique": index.technique,
+        "technique_in_use": index.technique_in_use,
+        "advice": index.advice,
         "state": index.state,
         "progress": {"done": index.documents_done, "total": index.documents_total},
         "error": index.error or None,

@@ -34,7 +34,7 @@ class IndexDeclaration:
             index.name == self.name
             and fields_of(index) == self.fields
             and index.unique == self.unique
-            and DeclaredTechnique(index.technique).chosen == self.technique.chosen
+            and self.technique.permits(index.technique_in_use)
             and index.state in (Index.State.BUILDING, Index.State.READY)
         )
 
@@ -62,7 +62,7 @@ def declared_indexes(
             DeclaredTechnique(str(form.get("technique", DeclaredTechnique.AUTO))),
         )
         path = f"/indexes/{number}/technique"
-        if index.technique.chosen != DeclaredTechnique.COMPOSITE:
+        if index.technique.initial != DeclaredTechnique.COMPOSITE:
             if not is_native:
                 detail = "Only native collections have indexes with this technique."
                 problems.append(FieldProblem(path, "unsupported", detail))

@@ -28,6 +28,30 @@ class StoredSize(NamedTuple):
     bytes: int
 
 
+class IndexCounters(NamedTuple):
+    """How an index has been used since the node started. Fields as in `technique_advice`."""
+
+    lookups: int
+    newest: int
+    ordered: int
+    #: Lookups whose entries were counted, and the sum of these counts.
+    counted: int
+    entries: int
+    #: In millionths; None: too few blocks.
+    block_share: int | None
+
+
+class CollectionCounters(NamedTuple):
+    """How a collection has been used since the node started."""
+
+    #: Another one after each start of the node.
+    run: str
+    reads: int
+    writes: int
+    #: By number.
+    indexes: dict[int, IndexCounters]
+
+
 class IndexedPart(NamedTuple):
     """Documents that were added to an index."""
 
@@ -75,12 +99,46 @@ def sizes_of(tenant_id: UUID, collection_ids: Iterable[UUID]) -> dict[UUID, Stor
                 if code_of(error) != "NO_COLLECTION":
                     raise
                 continue
-            # Maps are lists of names and values in the protocol of these connections.
-            words = cast("list[bytes | int]", reply)
-            members = dict(zip(words[::2], words[1::2], strict=True))
-            size = StoredSize(int(members[b"documents"]), int(members[b"bytes"]))
+            members = _members(reply)
+            size = StoredSize(_integer(members, b"documents"), _integer(members, b"bytes"))
             sizes[collection_id] = size
     return sizes
+
+
+def counters_of(tenant_id: UUID, collection_id: UUID) -> CollectionCounters | None:
+    """Return how a collection has been used; None: the node does not have it yet."""
+    with tenant_connection(tenant_id) as node:
+        if node is None:
+            return None
+        try:
+            reply = node.call("RB.COL.USAGE", str(collection_id))
+        except ResponseError as error:
+            if code_of(error) != "NO_COLLECTION":
+                raise
+            return None
+    usage = _members(reply)
+    indexes = {}
+    for index in cast("list[object]", usage[b"indexes"]):
+        counters = _members(index)
+        share = counters[b"block_share"]
+        indexes[_integer(counters, b"number")] = IndexCounters(
+            *(_integer(counters, field.encode()) for field in IndexCounters._fields[:-1]),
+            None if share is None else _integer(counters, b"block_share"),
+        )
+    run_id = cast("bytes", usage[b"run"]).decode()
+    return CollectionCounters(
+        run_id, _integer(usage, b"reads"), _integer(usage, b"writes"), indexes
+    )
+
+
+def _members(reply: object) -> dict[bytes, object]:
+    """Read a map, which is a list of names and values in the protocol of these connections."""
+    words = cast("list[object]", reply)
+    return dict(zip(cast("list[bytes]", words[::2]), words[1::2], strict=True))
+
+
+def _integer(members: dict[bytes, object], name: bytes) -> int:
+    return int(cast("int", members[name]))
 
 
 def build_part(

@@ -23,7 +23,7 @@ from documents.collections.forms import (
     IndexPartField,
 )
 from documents.models import Collection, Index
-from documents.technique import DeclaredTechnique
+from documents.technique import TECHNIQUES, DeclaredTechnique
 from foundation.api.preconditions import check_if_match, etag
 from foundation.errors import InvalidParameter
 from foundation.json_types import JsonObject
@@ -42,13 +42,60 @@ class IndexProgress(serializers.Serializer[object]):
     total = serializers.IntegerField(help_text="Number of documents when the build started.")
 
 
+class IndexUseAnswer(serializers.Serializer[object]):
+    """How an index was used in about an hour."""
+
+    reads = serializers.IntegerField(help_text="Queries, and documents by their ids.")
+    writes = serializers.IntegerField(help_text="Inserted, changed and deleted documents.")
+    lookups = serializers.IntegerField(
+        help_text="Queries whose filter restricts the first fields of the index."
+    )
+    newest = serializers.IntegerField(
+        help_text="Lookups for at most 100 documents, sorted by `$updated` in descending order."
+    )
+    ordered = serializers.IntegerField(
+        help_text="Queries with a sort that a composite index supports."
+    )
+    entries = serializers.FloatField(
+        allow_null=True, help_text="The mean number of entries of a lookup, if it is known."
+    )
+    block_share = serializers.FloatField(
+        allow_null=True,
+        help_text="The share of the collection's blocks that may have the value of a document, "
+        "from a sample. Null: the collection is small.",
+    )
+
+
+class IndexAdviceAnswer(serializers.Serializer[object]):
+    """Which technique suits an automatic index."""
+
+    technique = serializers.ChoiceField(list(TECHNIQUES))
+    gain = serializers.FloatField(
+        help_text="The estimated cost of the operations with the present technique, divided by "
+        "that with the advised one."
+    )
+    since = serializers.DateTimeField(
+        allow_null=True,
+        help_text="Since when the gain has been at least 1.5. After 24 hours, the index is rebuilt "
+        "with the advised technique.",
+    )
+    use = IndexUseAnswer()
+
+
 class IndexAnswer(serializers.Serializer[object]):
     """An index and its state."""
 
     name = serializers.CharField()
     fields = serializers.ListField(child=IndexPartField())  # type: ignore[assignment]
     unique = serializers.BooleanField()
-    technique = serializers.ChoiceField(list(DeclaredTechnique))
+    technique = serializers.ChoiceField(list(DeclaredTechnique), help_text="As declared.")
+    technique_in_use = serializers.ChoiceField(
+        list(TECHNIQUES), help_text="Differs from `technique` if that is `auto`."
+    )
+    advice = IndexAdviceAnswer(
+        allow_null=True,
+        help_text="Only of automatic indexes of native collections that are used enough.",
+    )
     state = serializers.ChoiceField(["building", "ready", "failed"])
     progress = IndexProgress()
     error = serializers.CharField(allow_null=True, help_text="Why building the index failed.")
@@ -139,8 +186,8 @@ class CollectionsView(_CollectionsView):
         responses=page_of(CollectionAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        current = Index.objects.exclude(state=Index.State.DROPPING).order_by("number")
-        rows = actions.active().prefetch_related(Prefetch("indexes", queryset=current))
+        indexes = Prefetch("indexes", queryset=actions.visible_indexes())
+        rows = actions.active().prefetch_related(indexes)
         return self.listed(request, rows, lambda row: self.shown(row, list(row.indexes.all())))
 
     @operation(
@@ -172,8 +219,8 @@ class CollectionView(_CollectionsView):
         row = actions.find_by_name(collection)
         indexes = actions.indexes_of(row)
         body = self.shown(row, indexes)
-        if any(index.state == Index.State.BUILDING for index in indexes):
-            # Progress moves within a version, so a conditional request must not match.
+        if any(index.state == Index.State.BUILDING or index.advice for index in indexes):
+            # Progress and advice change within a version, so a conditional request must not match.
             return Response(body, headers={"ETag": etag(row.version)})
         return self.one(body, row.version)
 

@@ -37,6 +37,20 @@ class Index(TenantOwned):
         default=DeclaredTechnique.AUTO,
         db_default=DeclaredTechnique.AUTO,
     )
+    #: The technique of an automatic index; None: that of a new one.
+    chosen_technique = models.CharField(
+        max_length=9, choices=[(technique, technique) for technique in DeclaredTechnique], null=True
+    )
+    #: The index with another technique whose place this one takes once it is ready. Until then,
+    #: callers do not see it.
+    replaces = models.ForeignKey(
+        "self", null=True, on_delete=models.CASCADE, related_name="replacements"
+    )
+    #: How an automatic index had been used at a time (`documents.collections.technique_advisor`).
+    counters = models.JSONField(null=True)
+    counters_at = models.DateTimeField(null=True)
+    #: `{"technique", "gain", "since", "use"}`; None: it was not used enough.
+    advice = models.JSONField(null=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.BUILDING)
     documents_done = models.BigIntegerField(default=0)
     documents_total = models.BigIntegerField(default=0)
@@ -49,7 +63,12 @@ class Index(TenantOwned):
         constraints = [
             models.UniqueConstraint(
                 fields=["collection", "name"],
-                condition=~models.Q(state="dropping"),
+                condition=models.Q(replaces=None) & ~models.Q(state="dropping"),
                 name="index_name_unique",
             )
         ]
+
+    @property
+    def technique_in_use(self) -> DeclaredTechnique:
+        """How its entries are stored."""
+        return DeclaredTechnique(self.chosen_technique or self.technique).initial

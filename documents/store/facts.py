@@ -32,7 +32,8 @@ _FIND = Statement(
 )
 _INDEXES = Statement(
     "SELECT i.number, i.name, i.fields::text, i.\"unique\", i.state = 'ready', "
-    "i.technique FROM documents_index i JOIN documents_collection c ON c.id = i.collection_id "
+    "coalesce(i.chosen_technique, i.technique) "
+    "FROM documents_index i JOIN documents_collection c ON c.id = i.collection_id "
     "WHERE c.tenant_id = $1 AND c.name = $2 AND c.state = 'active' "
     "AND i.state IN ('building', 'ready') ORDER BY i.number",
     (Oid.UUID, Oid.TEXT),
@@ -148,7 +149,7 @@ def _index(rows: StatementResult, number: int) -> IndexFacts:
         fields=tuple((str(path), int(direction)) for path, direction in fields),
         unique=rows.boolean(number, 3),
         ready=rows.boolean(number, 4),
-        technique=DeclaredTechnique(rows.text(number, 5)).chosen,
+        technique=DeclaredTechnique(rows.text(number, 5)).initial,
     )
 
 
