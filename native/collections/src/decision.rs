@@ -375,6 +375,7 @@ impl Collections {
                 continue;
             }
             let number = collection.number;
+            collection.usage.count_writes(documents.len() as u64);
             let size = rows.locked.rows.get(position);
             let size = size.map_or((0, 0), |rows| size_change(rows, documents));
             if size != (0, 0) {

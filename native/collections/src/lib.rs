@@ -21,6 +21,8 @@
 //!   candidates. The server decides which of them match. `ordered_entries.rs`, `newest_entries.rs`
 //!   and `unordered_entries.rs` — the entries of an index in its order, in that of times, and in any.
 //!   `document_scan.rs` — all documents in order.
+//! - `usage.rs` — how often collections and indexes were used; `block_share.rs` — how many blocks of
+//!   documents a value of an index leaves to be read.
 //! - `store.rs` — [`Collections`]: all of it over one database.
 #![allow(
     clippy::missing_errors_doc,
@@ -31,6 +33,7 @@
     reason = "the attribute is given where dropping the result is a mistake"
 )]
 
+mod block_share;
 mod candidate_scan;
 mod claim;
 mod counters;
@@ -51,6 +54,7 @@ mod ordered_entries;
 mod plan;
 mod store;
 mod unordered_entries;
+mod usage;
 mod write;
 
 pub use candidate_scan::{Candidate, CandidatePosition, CandidateScan, DocumentRecord};
@@ -64,6 +68,7 @@ pub use format::DocumentHead;
 pub use index_build::{BuiltPart, IndexBuild};
 pub use plan::{CandidateRequest, PlanOrder, ScanPlan};
 pub use store::{CollectionSize, Collections};
+pub use usage::{CollectionUsage, IndexUsage};
 pub use write::{
     CollectionWrite, StagedCollectionWrites, WriteOutcome, WrittenCollection, WrittenResult,
 };

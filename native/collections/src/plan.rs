@@ -15,6 +15,7 @@ use crate::embedded_entries::EmbeddedRead;
 use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS, EntryForm};
 use crate::store::{Collections, InstalledCollection};
+use crate::usage::IndexQuery;
 
 /// Counting stops here: above this number, plans do not differ much.
 const COUNT_AT_MOST: usize = 2_000;
@@ -185,6 +186,8 @@ impl Collections {
         snapshot: &DbSnapshot,
     ) -> Result<ScanPlan> {
         let installed = self.current(collection, write_version)?;
+        // Requests that continue a query bring its plan.
+        installed.usage.count_reads(1);
         let is_by_id = request.sort == Sort::default();
         let order = if is_by_id {
             PlanOrder::ById
@@ -274,6 +277,7 @@ impl Collections {
             let equalities = limits.as_ref().map_or(0, |limits| limits.equalities);
             let rest = fields.get(equalities..).unwrap_or_default();
             let mut direction = request.sort.direction(rest);
+            let is_ordered = direction.is_some();
             if index.technique.is_by_time() {
                 direction = None;
             }
@@ -290,6 +294,13 @@ impl Collections {
                     direction = None;
                 }
             }
+            let query = IndexQuery {
+                request,
+                limits: limits.as_ref(),
+                is_ordered,
+                entries: is_counted.then_some(entries),
+            };
+            installed.usage.count_query(index.number, &query);
             if limits.is_some() || direction.is_some() {
                 candidates.push(UsableIndex {
                     index,

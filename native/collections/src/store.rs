@@ -16,6 +16,7 @@ use crate::embedded::EmbeddedIndexes;
 use crate::error::{Error, Result};
 use crate::feed::WrittenGroups;
 use crate::format::{EntryHeads, prefix};
+use crate::usage::UsageCounters;
 
 /// Collections and claims share this many commit queues.
 const QUEUES: usize = 1024;
@@ -37,6 +38,7 @@ pub(crate) struct InstalledCollection {
     pub(crate) since: Sequence,
     pub(crate) definition: NativeDefinition,
     pub(crate) compiled: Arc<CollectionDefinition>,
+    pub(crate) usage: UsageCounters,
 }
 
 /// The size of a collection.
@@ -115,7 +117,7 @@ impl Collections {
             let number = number.map_err(|_| Error::Malformed("the key of a definition"))?;
             let definition = NativeDefinition::decode(scan.value())?;
             embedded.install(number, &definition);
-            installed.insert(number, Arc::new(install(number, definition, 0)?));
+            installed.insert(number, Arc::new(install(number, definition, None)?));
             scan.advance()?;
         }
         Ok(Self {
@@ -196,7 +198,7 @@ impl Collections {
                 _ => 0,
             };
         }
-        let mut installed = install(collection, definition, 0)?;
+        let mut installed = install(collection, definition, before.as_deref())?;
         let definition = &installed.definition;
         let mut batch = WriteBatch::new();
         let key = collection.to_be_bytes();
@@ -324,15 +326,16 @@ fn floor_key(collection: u64, hour: u64) -> Vec<u8> {
 fn install(
     number: u64,
     definition: NativeDefinition,
-    since: Sequence,
+    before: Option<&InstalledCollection>,
 ) -> Result<InstalledCollection> {
     if number > MAX_COLLECTION {
         return Err(Error::Definition("its number has more than 31 bits".into()));
     }
     Ok(InstalledCollection {
         number,
-        since,
+        since: 0,
         compiled: definition.compile(number)?,
+        usage: UsageCounters::continued(before.map(|before| &before.usage), &definition),
         definition,
     })
 }

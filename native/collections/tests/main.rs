@@ -16,3 +16,4 @@ mod newest;
 mod opened;
 mod plans;
 mod reads;
+mod usage;

@@ -20,6 +20,7 @@ use rillbase_engine::{Clock, Db, DbOptions, Durability, GroupWrite as _, ManualC
 pub(crate) struct OpenedCollections {
     vfs: Arc<MemoryVfs>,
     retained_log_bytes: u64,
+    block_bytes: Option<usize>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) db: Arc<Db>,
     pub(crate) collections: Collections,
@@ -33,10 +34,20 @@ impl OpenedCollections {
     /// Retains this much of the log for readers of changes.
     pub(crate) fn retaining(retained_log_bytes: u64) -> Self {
         let clock = Arc::new(ManualClock::new(1_700_000_000_000));
-        Self::open(Arc::default(), clock, retained_log_bytes)
+        Self::open(Arc::default(), clock, (retained_log_bytes, None))
     }
 
-    fn open(vfs: Arc<MemoryVfs>, clock: Arc<ManualClock>, retained_log_bytes: u64) -> Self {
+    /// With blocks of tables of this size.
+    pub(crate) fn with_blocks(block_bytes: usize) -> Self {
+        let clock = Arc::new(ManualClock::new(1_700_000_000_000));
+        Self::open(Arc::default(), clock, (0, Some(block_bytes)))
+    }
+
+    fn open(
+        vfs: Arc<MemoryVfs>,
+        clock: Arc<ManualClock>,
+        (retained_log_bytes, block_bytes): (u64, Option<usize>),
+    ) -> Self {
         let options = DbOptions {
             vfs: Arc::clone(&vfs) as Arc<dyn Vfs>,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -49,12 +60,16 @@ impl OpenedCollections {
             ..DbOptions::default()
         };
         let embedded = Arc::default();
-        let options = Collections::options(options, &embedded);
+        let mut options = Collections::options(options, &embedded);
+        for (_, keyspace) in &mut options.keyspaces {
+            keyspace.block_bytes = block_bytes.unwrap_or(keyspace.block_bytes);
+        }
         let db = Arc::new(Db::open("/db", options).unwrap());
         Self {
             collections: Collections::open(&db, embedded).unwrap(),
             vfs,
             retained_log_bytes,
+            block_bytes,
             clock,
             db,
         }
@@ -65,12 +80,13 @@ impl OpenedCollections {
         let Self {
             vfs,
             retained_log_bytes,
+            block_bytes,
             clock,
             db,
             collections,
         } = self;
         drop((collections, db));
-        Self::open(vfs, clock, retained_log_bytes)
+        Self::open(vfs, clock, (retained_log_bytes, block_bytes))
     }
 
     /// Writes a group without claims, and returns the results in order.

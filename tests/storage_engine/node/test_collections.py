@@ -213,6 +213,29 @@ def test_of_concurrent_writers_one_gets_a_unique_key(
     assert described[b"documents"] == 50
 
 
+def test_the_use_of_a_collection_is_counted(
+    shared_node: OwnStorageNode, client: redis.Redis, goods: str
+) -> None:
+    write(client, goods, *[insert(_id=n, price=n % 10) for n in range(60)])
+    reply = query(client, goods, {"price": 5}, [["price", 1]], "COUNT", 2)
+    following = ("PLAN", reply["plan"], "AFTER", *reply["after"], "AT", reply["snapshot"])
+    query(client, goods, {"price": 5}, [["price", 1]], *following)
+    query(client, goods, {"price": 6}, [["$updated", -1]], "DOCUMENTS", 5)
+    assert read(client, goods, 1) is not None
+    used = execute(client, "RB.COL.USAGE", goods)
+    assert (used[b"reads"], used[b"writes"]) == (3, 60)
+    counters = {"number": 2, "lookups": 2, "newest": 1, "ordered": 0, "counted": 2, "entries": 12}
+    shown = {name.decode(): figure for name, figure in used[b"indexes"][0].items()}
+    assert shown == counters | {"block_share": None}
+    with shared_node.client() as admin:
+        assert execute(admin, "RB.FEED.INFO")["run"] == used[b"run"].decode()
+    with (
+        shared_node.namespace("spectators", **BINARY) as other,
+        pytest.raises(redis.ResponseError, match="NO_COLLECTION"),
+    ):
+        execute(other, "RB.COL.USAGE", goods)
+
+
 def test_a_query_continues_at_its_snapshot(client: redis.Redis, goods: str) -> None:
     documents = [insert(_id=n, price=n % 10) for n in range(60)]
     write(client, goods, *documents)

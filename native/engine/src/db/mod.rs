@@ -11,7 +11,7 @@
 //! - `changes.rs`: reading changes from the log, and retaining it for that.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
 //! - `verify.rs`: reading everything; `truncate.rs`: ending a damaged log.
-//! - `stats.rs`: counters.
+//! - `stats.rs`: counters; `key_sample.rs`: evenly spaced keys of a range.
 //!
 //! Locks are taken in this order: a keyspace's `flushing` or `compacting`, `state`, `commit`, the
 //! publisher's queue, a keyspace's view. `snapshots` is never held with others.
@@ -26,6 +26,7 @@ mod description;
 mod drafts;
 mod flush;
 mod group;
+mod key_sample;
 mod keyspace;
 mod keyspace_map;
 mod point_lookup;

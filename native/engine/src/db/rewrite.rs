@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::drafts::Drafts;
+use super::key_sample::evenly_chosen;
 use super::{DbCore, Keyspace};
 use crate::compaction::output::TableFactory;
 use crate::compaction::parts::ZonedOutputs;
@@ -95,15 +96,9 @@ impl DbCore {
         }
         keys.sort_unstable();
         keys.dedup();
-        let mut ends: Vec<Vec<u8>> = Vec::new();
-        for number in 1..most {
-            let at = keys.len() as u64 * number / most;
-            let end = usize::try_from(at).ok().and_then(|at| keys.get(at));
-            ends.extend(end.filter(|end| ends.last() != Some(end)).cloned());
-        }
         let mut spans: Vec<Span> = Vec::new();
         let mut from = None;
-        for end in ends {
+        for end in evenly_chosen(&keys, most - 1) {
             spans.push((from.replace(end.clone()), Some(end)));
         }
         spans.push((from, None));

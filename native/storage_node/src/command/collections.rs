@@ -220,11 +220,13 @@ pub(super) fn get(
     words: Words<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    lookup(node, session, words, reply, |rows, key, document| {
+    let (number, count) = lookup(node, session, words, reply, |rows, key, document| {
         if let Some(document) = document.filter(|document| !document.head.is_tombstone) {
             put_row(rows, &document.row(key, None));
         }
-    })
+    })?;
+    node.collections.count_reads(number, count);
+    Ok(CommandStep::Done)
 }
 
 pub(super) fn versions(
@@ -240,17 +242,19 @@ pub(super) fn versions(
             body: (!document.head.is_tombstone).then_some(&document.body),
         });
         put_version(rows, &version.unwrap_or_default());
-    })
+    })?;
+    Ok(CommandStep::Done)
 }
 
-/// Reads documents and tombstones by their keys; `put` appends what is stored under a key.
+/// Reads documents and tombstones by their keys; `put` appends what is stored under a key. Returns
+/// the collection, and how many keys were read.
 fn lookup(
     node: &NodeCore,
     session: &CommandSession,
     mut words: Words<'_>,
     reply: &mut ReplyWriter<'_>,
     put: impl Fn(&mut Vec<u8>, &[u8], Option<DocumentRecord>),
-) -> Result<CommandStep> {
+) -> Result<(u64, u64)> {
     let number = session.namespace()?.collection(words.text()?)?;
     node.collections.check_version(number, words.number()?)?;
     let read_at = match at(node, session, &mut words)? {
@@ -269,7 +273,7 @@ fn lookup(
     reply.array(2);
     reply.bulk(&rows);
     reply.integer(count);
-    Ok(CommandStep::Done)
+    Ok((number, count))
 }
 
 /// The snapshot of a query.

@@ -8,7 +8,7 @@
 //! - `publish.rs` — RB.PUB, RB.SUB and their replies; `follow.rs` — commands on existing
 //!   subscriptions.
 //! - `aggregates.rs`, `transactions.rs` — RB.AGG, RB.SNAPSHOT, RB.TX.
-//! - `collections.rs`, `copies.rs` — RB.COL.
+//! - `collections.rs`, `copies.rs`, `usage.rs` — RB.COL.
 //! - `feed.rs` — RB.FEED.
 //! - `listings.rs` — listing topics; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
 #![allow(
@@ -30,6 +30,7 @@ mod table;
 mod topics;
 mod transactions;
 mod upkeep;
+mod usage;
 mod values;
 
 use std::sync::Arc;

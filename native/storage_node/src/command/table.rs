@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::{
     CommandStep, about, aggregates, collections, connection, copies, feed, follow, listings,
-    namespaces, publish, topics, transactions, upkeep, values,
+    namespaces, publish, topics, transactions, upkeep, usage, values,
 };
 use crate::group::CommandWrite;
 use crate::node::NodeCore;
@@ -130,6 +130,7 @@ commands! {
     "RB.COL.DEFINE" (2, 2) Tenant Now(collections::define) "collection definition" "Create a collection, or install a newer definition of it."
     "RB.COL.DROP" (1, 1) Tenant Now(collections::drop) "collection" "Remove it with all its documents."
     "RB.COL.INFO" (1, 3) Tenant Now(collections::info) "collection [AT snapshot]" "Describe a collection."
+    "RB.COL.USAGE" (1, 1) Tenant Now(usage::collection) "collection" "Return how a collection and its indexes were used since the node started."
     "RB.COL.WRITE" (3, MANY) Tenant Write(collections::write) "[CLAIM key request-hash state] request collection version [collection version …]" "Change documents, and return the result."
     "RB.COL.GET" (3, MANY) Tenant Now(collections::get) "collection version [AT snapshot] key [key …]" "Return the documents with these keys."
     "RB.COL.VERSIONS" (3, MANY) Tenant Now(collections::versions) "collection version [AT snapshot] key [key …]" "Return the documents with these keys, with their versions and those of deleted ones."
