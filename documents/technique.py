@@ -33,5 +33,6 @@ class DeclaredTechnique(StrEnum):
         return technique is self
 
 
+DECLARED_TECHNIQUES = tuple(DeclaredTechnique)
 #: What the technique of an index can be, once it is chosen.
 TECHNIQUES = tuple(one for one in DeclaredTechnique if one is not DeclaredTechnique.AUTO)

@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from documents.backend import Backend
 from documents.collections.indexes import MAX_INDEX_FIELDS, MAX_INDEXES
-from documents.technique import DeclaredTechnique
+from documents.technique import DECLARED_TECHNIQUES, DeclaredTechnique
 from foundation.api.bodies import BodySerializer
 from storage_engine.node.admin import is_configured
 from tenants.api.forms import NameField, PatternField
@@ -113,10 +113,11 @@ class DeclaredIndex(BodySerializer):
     )
     unique = serializers.BooleanField(default=False)
     technique = serializers.ChoiceField(
-        list(DeclaredTechnique),
+        DECLARED_TECHNIQUES,
         default=DeclaredTechnique.AUTO,
-        help_text="How its entries are stored. Only native collections have `lazy`, `eager` and "
-        "`embedded` indexes, which yield the documents of a value that were changed last.",
+        help_text="How its entries are stored; `auto`: Rillbase chooses, and chooses again if the "
+        "index is used in another way. Only native collections have `lazy`, `eager` and `embedded` "
+        "indexes, which yield the documents of a value that were changed last.",
     )
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
@@ -160,8 +161,7 @@ class CollectionCreation(CollectionChange):
     backend = serializers.ChoiceField(
         list(Backend),
         default=Backend.POSTGRES,
-        help_text="Where documents are stored: in PostgreSQL, or in the storage node (`native`). "
-        "Live queries of native collections are not available yet.",
+        help_text="Where documents are stored: in PostgreSQL, or in the storage node (`native`).",
     )
 
     def validate_backend(self, backend: str) -> str:

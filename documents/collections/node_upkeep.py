@@ -117,17 +117,23 @@ def counters_of(tenant_id: UUID, collection_id: UUID) -> CollectionCounters | No
                 raise
             return None
     usage = _members(reply)
-    indexes = {}
-    for index in cast("list[object]", usage[b"indexes"]):
-        counters = _members(index)
-        share = counters[b"block_share"]
-        indexes[_integer(counters, b"number")] = IndexCounters(
-            *(_integer(counters, field.encode()) for field in IndexCounters._fields[:-1]),
-            None if share is None else _integer(counters, b"block_share"),
-        )
-    run_id = cast("bytes", usage[b"run"]).decode()
+    indexes = [_members(index) for index in cast("list[object]", usage[b"indexes"])]
     return CollectionCounters(
-        run_id, _integer(usage, b"reads"), _integer(usage, b"writes"), indexes
+        run=cast("bytes", usage[b"run"]).decode(),
+        reads=_integer(usage, b"reads"),
+        writes=_integer(usage, b"writes"),
+        indexes={_integer(index, b"number"): _index_counters(index) for index in indexes},
+    )
+
+
+def _index_counters(members: dict[bytes, object]) -> IndexCounters:
+    return IndexCounters(
+        lookups=_integer(members, b"lookups"),
+        newest=_integer(members, b"newest"),
+        ordered=_integer(members, b"ordered"),
+        counted=_integer(members, b"counted"),
+        entries=_integer(members, b"entries"),
+        block_share=cast("int | None", members[b"block_share"]),
     )
 
 

@@ -25,18 +25,19 @@ MIN_NEWEST_SHARE = 0.8
 _WRITE_US = 6.0
 #: What an index adds to a write.
 _INDEX_WRITE_US = {
-    DeclaredTechnique.COMPOSITE: 3.5,
-    DeclaredTechnique.LAZY: 6.3,
-    DeclaredTechnique.EAGER: 25.0,
-    DeclaredTechnique.EMBEDDED: 1.8,
+    DeclaredTechnique.COMPOSITE: 6.5,
+    DeclaredTechnique.LAZY: 7.0,
+    DeclaredTechnique.EAGER: 40.0,
+    DeclaredTechnique.EMBEDDED: 2.0,
 }
 _READ_US = 5.0
 #: To seek the first entry, and to read the document of each.
-_SEEK_US, _DOCUMENT_US = 15.0, 3.5
+_SEEK_US, _DOCUMENT_US = 15.0, 3.0
 #: To read the list of a value.
-_LIST_US = 60.0
-#: To compare a value with what a table records of a block, and to read the block.
-_TEST_US, _BLOCK_US = 0.5, 45.0
+_LIST_US = 80.0
+#: To compare a value with what tables record of a block, and to read a block that has it. The first
+#: blocks cost more.
+_TEST_US, _BLOCK_US, _FIRST_BLOCKS_US = 4.0, 24.0, 100.0
 #: Documents of a lookup for the newest ones, and of one whose entries were not counted.
 _NEWEST_DOCUMENTS, _ASSUMED_ENTRIES = 20, 100.0
 
@@ -114,18 +115,24 @@ def _newest_us(use: IndexUse, technique: DeclaredTechnique) -> float:
         case DeclaredTechnique.EAGER:
             return _LIST_US + documents * _DOCUMENT_US
         case DeclaredTechnique.EMBEDDED:
-            return _lookup_us(use, technique) * documents / max(entries, 1.0)
+            # Blocks are read in the order of time, until there are enough documents.
+            return _FIRST_BLOCKS_US + _blocks_us(use) * documents / max(entries, 1.0)
         case _:
             # All documents of the value are read and sorted.
             return _lookup_us(use, technique)
 
 
 def _lookup_us(use: IndexUse, technique: DeclaredTechnique) -> float:
-    if technique is not DeclaredTechnique.EMBEDDED:
-        return _SEEK_US + _entries(use) * _DOCUMENT_US
+    if technique is DeclaredTechnique.EMBEDDED:
+        return _FIRST_BLOCKS_US + _blocks_us(use)
+    return _SEEK_US + _entries(use) * _DOCUMENT_US
+
+
+def _blocks_us(use: IndexUse) -> float:
+    """Return the time to find all documents of a lookup by what tables record of blocks."""
     share = 1.0 if use.block_share is None else use.block_share
     tested = share * use.blocks
-    return _SEEK_US + tested * _TEST_US + min(tested, _entries(use)) * _BLOCK_US
+    return tested * _TEST_US + min(tested, _entries(use)) * _BLOCK_US
 
 
 def _ordered_us(use: IndexUse, technique: DeclaredTechnique) -> float:

@@ -23,7 +23,7 @@ from documents.collections.forms import (
     IndexPartField,
 )
 from documents.models import Collection, Index
-from documents.technique import TECHNIQUES, DeclaredTechnique
+from documents.technique import DECLARED_TECHNIQUES, TECHNIQUES
 from foundation.api.preconditions import check_if_match, etag
 from foundation.errors import InvalidParameter
 from foundation.json_types import JsonObject
@@ -69,7 +69,7 @@ class IndexUseAnswer(serializers.Serializer[object]):
 class IndexAdviceAnswer(serializers.Serializer[object]):
     """Which technique suits an automatic index."""
 
-    technique = serializers.ChoiceField(list(TECHNIQUES))
+    technique = serializers.ChoiceField(TECHNIQUES)
     gain = serializers.FloatField(
         help_text="The estimated cost of the operations with the present technique, divided by "
         "that with the advised one."
@@ -88,9 +88,9 @@ class IndexAnswer(serializers.Serializer[object]):
     name = serializers.CharField()
     fields = serializers.ListField(child=IndexPartField())  # type: ignore[assignment]
     unique = serializers.BooleanField()
-    technique = serializers.ChoiceField(list(DeclaredTechnique), help_text="As declared.")
+    technique = serializers.ChoiceField(DECLARED_TECHNIQUES, help_text="As declared.")
     technique_in_use = serializers.ChoiceField(
-        list(TECHNIQUES), help_text="Differs from `technique` if that is `auto`."
+        TECHNIQUES, help_text="Differs from `technique` if that is `auto`."
     )
     advice = IndexAdviceAnswer(
         allow_null=True,

@@ -6,6 +6,8 @@ import json
 from functools import partial
 from uuid import UUID
 
+from documents.store.database import pool, scope
+from documents.store.facts import IndexFacts
 from documents.store.large_results import ReadAllowance, in_turn
 from documents.store.notices import Notices
 from documents.store.planner import CandidatePlan
@@ -15,6 +17,7 @@ from documents.store.scan import FIRST_BATCH, statement
 from foundation.errors import QueryTooExpensive
 from foundation.json_types import JsonObject, JsonValue
 from foundation.postgres import Statement, StatementRunner
+from foundation.postgres.session import Oid, int8
 
 _ORDERS = {
     "id": "by _id",
@@ -22,6 +25,11 @@ _ORDERS = {
     "time": "by time, the newest first",
     "any": "sorted afterwards",
 }
+
+
+_ADVICE = Statement(
+    "SELECT coalesce(advice, 'null')::text FROM documents_index WHERE number = $1", (Oid.INT8,)
+)
 
 
 async def explain(tenant_id: UUID, name: str, query: DocumentQuery) -> JsonObject:
@@ -46,6 +54,7 @@ async def _explain(
     grid = reader.filter.access()
     return {
         "plan": _plan(plan),
+        "advice": await _advice(tenant_id, plan.index),
         "sql": sql,
         "postgres": postgres,
         "grid": {"indexable": grid is not None, "access": _access(grid)},
@@ -77,6 +86,17 @@ def _plan(plan: CandidatePlan) -> JsonObject:
         "reads_everything": plan.reads_everything,
         "first_batch": FIRST_BATCH,
     }
+
+
+async def _advice(tenant_id: UUID, index: IndexFacts | None) -> JsonValue:
+    """Return which technique suits an index, if it is automatic and was used enough."""
+    if index is None:
+        return None
+    async with pool().session() as session:
+        step = (_ADVICE, (int8(index.number),))
+        _, row = await session.run([scope(tenant_id), step])
+    advice: JsonValue = json.loads(row.text(0, 0)) if row.rows else None
+    return advice
 
 
 def _access(grid: list[tuple[str, str]] | None) -> list[JsonValue]:

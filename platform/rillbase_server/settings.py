@@ -218,6 +218,8 @@ SPECTACULAR_SETTINGS = {
         "RequestKindEnum": "tenants.request_log.recorder.KINDS",
         "SavedQueryKindEnum": "tenants.models.SavedQuery.Kind",
         "ChartTypeEnum": "tenants.api.saved_queries.CHARTS",
+        "DeclaredTechniqueEnum": "documents.technique.DECLARED_TECHNIQUES",
+        "TechniqueEnum": "documents.technique.TECHNIQUES",
         "TypeEnum": "aggregates.definitions.measures.TYPES",
     },
     "TAGS": [

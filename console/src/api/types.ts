@@ -343,7 +343,7 @@ export interface components {
       readonly ttl?: components["schemas"]["TtlRequest"] | null;
       readonly name: string;
       /**
-       * @description Where documents are stored: in PostgreSQL, or in the storage node (`native`). Live queries of native collections are not available yet.
+       * @description Where documents are stored: in PostgreSQL, or in the storage node (`native`).
        *
        *     * `postgres` - postgres
        *     * `native` - native
@@ -425,7 +425,7 @@ export interface components {
       /** @default false */
       readonly unique: boolean;
       /**
-       * @description How its entries are stored. Only native collections have `lazy`, `eager` and `embedded` indexes, which yield the documents of a value that were changed last.
+       * @description How its entries are stored; `auto`: Rillbase chooses, and chooses again if the index is used in another way. Only native collections have `lazy`, `eager` and `embedded` indexes, which yield the documents of a value that were changed last.
        *
        *     * `auto` - auto
        *     * `composite` - composite
@@ -434,8 +434,17 @@ export interface components {
        *     * `embedded` - embedded
        * @default auto
        */
-      readonly technique: components["schemas"]["Technique"];
+      readonly technique: components["schemas"]["DeclaredTechnique"];
     };
+    /**
+     * @description * `auto` - auto
+     *     * `composite` - composite
+     *     * `lazy` - lazy
+     *     * `eager` - eager
+     *     * `embedded` - embedded
+     * @enum {string}
+     */
+    readonly DeclaredTechnique: "auto" | "composite" | "lazy" | "eager" | "embedded";
     /** @description The delivery of one event to one webhook, and its state. */
     readonly Delivery: {
       /** Format: uuid */
@@ -558,12 +567,47 @@ export interface components {
        */
       readonly depth: number;
     };
+    /** @description Which technique suits an automatic index. */
+    readonly IndexAdvice: {
+      readonly technique: components["schemas"]["Technique"];
+      /**
+       * Format: double
+       * @description The estimated cost of the operations with the present technique, divided by that with the advised one.
+       */
+      readonly gain: number;
+      /**
+       * Format: date-time
+       * @description Since when the gain has been at least 1.5. After 24 hours, the index is rebuilt with the advised technique.
+       */
+      readonly since: string | null;
+      readonly use: components["schemas"]["IndexUse"];
+    };
     /** @description An index and its state. */
     readonly Index: {
       readonly name: string;
       readonly fields: readonly (readonly [string, 1 | -1])[];
       readonly unique: boolean;
-      readonly technique: components["schemas"]["Technique"];
+      /**
+       * @description As declared.
+       *
+       *     * `auto` - auto
+       *     * `composite` - composite
+       *     * `lazy` - lazy
+       *     * `eager` - eager
+       *     * `embedded` - embedded
+       */
+      readonly technique: components["schemas"]["DeclaredTechnique"];
+      /**
+       * @description Differs from `technique` if that is `auto`.
+       *
+       *     * `composite` - composite
+       *     * `lazy` - lazy
+       *     * `eager` - eager
+       *     * `embedded` - embedded
+       */
+      readonly technique_in_use: components["schemas"]["Technique"];
+      /** @description Only of automatic indexes of native collections that are used enough. */
+      readonly advice: components["schemas"]["IndexAdvice"] | null;
       readonly state: components["schemas"]["IndexAnswerState"];
       readonly progress: components["schemas"]["IndexProgress"];
       /** @description Why building the index failed. */
@@ -582,6 +626,29 @@ export interface components {
       readonly done: number;
       /** @description Number of documents when the build started. */
       readonly total: number;
+    };
+    /** @description How an index was used in about an hour. */
+    readonly IndexUse: {
+      /** @description Queries, and documents by their ids. */
+      readonly reads: number;
+      /** @description Inserted, changed and deleted documents. */
+      readonly writes: number;
+      /** @description Queries whose filter restricts the first fields of the index. */
+      readonly lookups: number;
+      /** @description Lookups for at most 100 documents, sorted by `$updated` in descending order. */
+      readonly newest: number;
+      /** @description Queries with a sort that a composite index supports. */
+      readonly ordered: number;
+      /**
+       * Format: double
+       * @description The mean number of entries of a lookup, if it is known.
+       */
+      readonly entries: number | null;
+      /**
+       * Format: double
+       * @description The share of the collection's blocks that may have the value of a document, from a sample. Null: the collection is small.
+       */
+      readonly block_share: number | null;
     };
     /** @description An invitation that has not been accepted. */
     readonly Invitation: {
@@ -1646,14 +1713,13 @@ export interface components {
       };
     };
     /**
-     * @description * `auto` - auto
-     *     * `composite` - composite
+     * @description * `composite` - composite
      *     * `lazy` - lazy
      *     * `eager` - eager
      *     * `embedded` - embedded
      * @enum {string}
      */
-    readonly Technique: "auto" | "composite" | "lazy" | "eager" | "embedded";
+    readonly Technique: "composite" | "lazy" | "eager" | "embedded";
     /** @description A tenant. */
     readonly Tenant: {
       /** Format: uuid */
@@ -2045,6 +2111,7 @@ export type Dataset = components["schemas"]["Dataset"];
 export type DatasetCreationRequest = components["schemas"]["DatasetCreationRequest"];
 export type DatasetPage = components["schemas"]["DatasetPage"];
 export type DeclaredIndexRequest = components["schemas"]["DeclaredIndexRequest"];
+export type DeclaredTechnique = components["schemas"]["DeclaredTechnique"];
 export type Delivery = components["schemas"]["Delivery"];
 export type DeliveryPage = components["schemas"]["DeliveryPage"];
 export type DeliveryState = components["schemas"]["DeliveryState"];
@@ -2057,9 +2124,11 @@ export type Granularity = components["schemas"]["Granularity"];
 export type Grid = components["schemas"]["Grid"];
 export type GridAnswer = components["schemas"]["GridAnswer"];
 export type GridRequest = components["schemas"]["GridRequest"];
+export type IndexAdvice = components["schemas"]["IndexAdvice"];
 export type Index = components["schemas"]["Index"];
 export type IndexAnswerState = components["schemas"]["IndexAnswerState"];
 export type IndexProgress = components["schemas"]["IndexProgress"];
+export type IndexUse = components["schemas"]["IndexUse"];
 export type Invitation = components["schemas"]["Invitation"];
 export type InvitationAnswerState = components["schemas"]["InvitationAnswerState"];
 export type InvitationCreationRequest = components["schemas"]["InvitationCreationRequest"];

@@ -61,6 +61,8 @@ def test_existing_documents_are_found_by_a_new_index(
         **BY_RANK,
         "unique": False,
         "technique": "auto",
+        "technique_in_use": "composite",
+        "advice": None,
         "state": "ready",
         "progress": {"done": 50, "total": 50},
         "error": None,

@@ -47,6 +47,8 @@ def test_a_new_collection_is_returned_as_declared(caller: Caller, account: Tenan
         **INDEX,
         "unique": False,
         "technique": "auto",
+        "technique_in_use": "composite",
+        "advice": None,
         "state": "ready",
         "progress": {"done": 0, "total": 0},
         "error": None,

@@ -10,12 +10,11 @@ import { Field, Select } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { Table } from "../../ui/Listing";
 import { useToasts } from "../../ui/toasts";
+import { adviceText } from "./advice";
 import type { CollectionResource } from "./CollectionPage";
 
-type Technique = Index["technique"];
-
-const TECHNIQUES: readonly (readonly [Technique, string])[] = [
-  ["auto", "Automatic"],
+const TECHNIQUES: readonly (readonly [Index["technique"], string])[] = [
+  ["auto", "Automatic: by how the index is used"],
   ["composite", "Composite: by value"],
   ["lazy", "Lazy: by value, the latest changes first"],
   ["eager", "Eager: one list per value, the latest changes first"],
@@ -51,7 +50,12 @@ export function IndexesTab({
           <code>explain</code> in the playground says when an index would help.
         </Empty>
       ) : (
-        <IndexTable indexes={indexes} mayChange={may("developer")} onDrop={setDropped} />
+        <IndexTable
+          indexes={indexes}
+          isNative={collection.backend === "native"}
+          mayChange={may("developer")}
+          onDrop={setDropped}
+        />
       )}
       {isAdding && (
         <NewIndex
@@ -80,11 +84,12 @@ export function IndexesTab({
 
 interface TableProps {
   readonly indexes: readonly Index[];
+  readonly isNative: boolean;
   readonly mayChange: boolean;
   readonly onDrop: (index: Index) => void;
 }
 
-function IndexTable({ indexes, mayChange, onDrop }: TableProps) {
+function IndexTable({ indexes, isNative, mayChange, onDrop }: TableProps) {
   return (
     <Table stacks heads={["Name", "Fields", "Kind", "State", ""]}>
       {indexes.map((index) => (
@@ -97,7 +102,7 @@ function IndexTable({ indexes, mayChange, onDrop }: TableProps) {
           </td>
           <td>
             {index.unique ? "unique" : "not unique"}
-            {index.technique !== "auto" && `, ${index.technique}`}
+            {isNative && !index.unique && <Technique index={index} />}
           </td>
           <td>
             <State index={index} />
@@ -117,6 +122,16 @@ function IndexTable({ indexes, mayChange, onDrop }: TableProps) {
         </tr>
       ))}
     </Table>
+  );
+}
+
+function Technique({ index }: { readonly index: Index }) {
+  const { technique, technique_in_use, advice } = index;
+  return (
+    <>
+      {`, ${technique_in_use}${technique === "auto" ? " (chosen automatically)" : ""}`}
+      {advice !== null && <p className="soft">{adviceText(advice, technique_in_use)}</p>}
+    </>
   );
 }
 
@@ -156,7 +171,7 @@ interface NewIndexProps {
 function NewIndex({ isNative, taken, onCreate, onClose }: NewIndexProps) {
   const [text, setText] = useState("");
   const [isUnique, setUnique] = useState(false);
-  const [technique, setTechnique] = useState<Technique>("auto");
+  const [technique, setTechnique] = useState<Index["technique"]>("auto");
   const fields = fieldsOf(text);
   const name = `by-${fields.map(([path]) => path.replace(/[^a-z0-9]+/gi, "-")).join("-")}`
     .toLowerCase()

@@ -2,20 +2,24 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
+import type { Index } from "../../api/types";
 import { Code } from "../../ui/Code";
 import { Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Icon } from "../../ui/Icon";
+import { adviceText } from "../collections/advice";
 
 interface Explanation {
   readonly plan: {
     readonly reads: "index" | "documents";
     readonly index: string | null;
     readonly ranges: number;
+    readonly technique: Index["technique_in_use"] | null;
     readonly order: string;
     readonly estimated_entries: number | null;
     readonly reads_everything: boolean;
   };
+  readonly advice: Index["advice"];
   readonly sql: string;
   readonly postgres: unknown;
   readonly grid: {
@@ -35,7 +39,7 @@ export function Explained({ ask }: { readonly ask: () => Promise<Explanation> })
     );
   }
   if (data === undefined) return <Skeleton />;
-  const { plan, grid } = data;
+  const { plan, advice, grid } = data;
   return (
     <div className="explained">
       <Verdict
@@ -54,6 +58,14 @@ export function Explained({ ask }: { readonly ask: () => Promise<Explanation> })
               plan.estimated_entries === null ? "" : `, about ${plan.estimated_entries} entries`
             }.`}
       </Verdict>
+      {advice !== null && plan.technique !== null && (
+        <Verdict
+          isGood={advice.technique === plan.technique}
+          title={`The index is ${plan.technique}, chosen automatically`}
+        >
+          {adviceText(advice, plan.technique)}
+        </Verdict>
+      )}
       <Verdict
         isGood={grid.indexable}
         title={grid.indexable ? "Cheap as a live query" : "Evaluated for every write"}
