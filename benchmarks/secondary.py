@@ -53,8 +53,13 @@ from benchmarks.support.plot import Line, Plot
 from benchmarks.support.report import RESULTS, Report, median
 from benchmarks.support.storage_node import running_node
 from benchmarks.support.tweet_bench import TweetBench, TweetRounds, running_tweets
+from documents.collections.technique_advice import IndexUse, TechniqueAdvice, advise
+from documents.technique import DeclaredTechnique
+from foundation.json_types import JsonValue
 
 _PLAIN, _ROCKSDB = "none", "rocksdb"
+#: The technique of an automatic index until it is advised on.
+_INITIAL = DeclaredTechnique.AUTO.initial
 #: The technique that is compared with SQLite and PostgreSQL.
 _OURS = "lazy"
 _MIXES = ("80/15/5/0", "20/70/10/0", "40/15/5/40")
@@ -230,13 +235,31 @@ def _measure_durable(figures: TweetFigures, bench: TweetBench, extent: TweetExte
 def _measure_mixes(figures: TweetFigures, bench: TweetBench, extent: TweetExtent) -> None:
     for mix in _MIXES:
         _show_progress(f"mix {mix} …")
+        before = bench.usage(_INITIAL)
         rounds = bench.measure("mix", mix, extent.mixed, extent.rounds)
+        advised = _advised(before, bench.usage(_INITIAL))
         name = "mix_" + mix.replace("/", "_")
         best = max(figures.techniques, key=rounds.rate)
         for system in figures.indexed:
             note = " (the best technique)" if system == best else ""
             what = f"PUT/GET/LOOKUP/update {mix}, {system}{note}"
             figures.add(f"{name}_{system}_per_s", rounds.rate(system), "/s", what)
+        ratio = rounds.rate(best) / rounds.rate(advised.technique)
+        what = f"{mix}, throughput, the best technique ÷ the advised one ({advised.technique})"
+        figures.add(f"{name}_best_vs_advised", ratio, "x", what, "<= 1.1")
+        gain = rounds.rate(advised.technique) / rounds.rate(_INITIAL)
+        what = f"{mix}, throughput, {advised.technique} ÷ {_INITIAL}; expected: {advised.gain:.3g}"
+        figures.add(f"{name}_gain", gain, "x", what)
+
+
+def _advised(before: dict[str, JsonValue], after: dict[str, JsonValue]) -> TechniqueAdvice:
+    """Return what the advisor says of a new index that was used like this."""
+    documents, document_bytes = (int(str(after[name])) for name in ("documents", "bytes"))
+    use = IndexUse.between(before, after, documents=documents, document_bytes=document_bytes)
+    advice = advise(use, _INITIAL)
+    if advice is None:
+        raise AssertionError(f"a mix has too few operations: {use}")
+    return advice
 
 
 def _compare_sqlite(

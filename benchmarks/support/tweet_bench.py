@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from benchmarks.support.report import median
+from foundation.json_types import JsonValue
 
 
 class SystemTimes(TypedDict):
@@ -72,6 +73,10 @@ class TweetBench:
         """Measure, as `native/engine_bench/src/secondary/tweet_bench.rs` describes."""
         reply = self._send(words)
         return TweetRounds(reply["operations"], reply["size"], reply["systems"])
+
+    def usage(self, system: str) -> dict[str, JsonValue]:
+        """Return how a collection and its index of users were used, by their own counters."""
+        return self._send(["usage", system])
 
     def dump(self, path: Path) -> None:
         """Write `id user created updated` of all tweets to a file."""

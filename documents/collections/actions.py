@@ -292,7 +292,7 @@ def _add_index(
         fields=[list(pair) for pair in declaration.fields],
         unique=declaration.unique,
         technique=declaration.technique,
-        chosen_technique=chosen,
+        chosen_technique=chosen or "",
         replaces=replaces,
         state=Index.State.READY if ready else Index.State.BUILDING,
     )

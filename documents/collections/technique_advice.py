@@ -7,10 +7,12 @@ by a model of the work per operation. The times of the model were measured by
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self, cast
 
 from documents.technique import DeclaredTechnique
+from foundation.json_types import JsonValue
 
 #: Fewer operations say nothing about an index.
 MIN_OPERATIONS = 100
@@ -41,6 +43,9 @@ _TEST_US, _BLOCK_US, _FIRST_BLOCKS_US = 4.0, 24.0, 100.0
 #: Documents of a lookup for the newest ones, and of one whose entries were not counted.
 _NEWEST_DOCUMENTS, _ASSUMED_ENTRIES = 20, 100.0
 
+#: The size of blocks in tables of the storage node, which reports shares in millionths.
+_BLOCK_BYTES, _MILLION = 4096, 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class IndexUse:
@@ -62,6 +67,36 @@ class IndexUse:
     block_share: float | None
     documents: int
     blocks: int
+
+    @classmethod
+    def between(
+        cls,
+        previous: Mapping[str, JsonValue],
+        present: Mapping[str, JsonValue],
+        *,
+        documents: int,
+        document_bytes: int,
+    ) -> Self:
+        """Return the use between two readings of cumulative counters: those of a collection, and
+        those of an index of it.
+        """
+
+        def growth(name: str) -> int:
+            return max(_number(present, name) - _number(previous, name), 0)
+
+        counted = growth("counted")
+        share = present["block_share"]
+        return cls(
+            reads=growth("reads"),
+            writes=growth("writes"),
+            lookups=growth("lookups"),
+            newest=growth("newest"),
+            ordered=growth("ordered"),
+            entries=growth("entries") / counted if counted else None,
+            block_share=None if share is None else _number(present, "block_share") / _MILLION,
+            documents=documents,
+            blocks=document_bytes // _BLOCK_BYTES,
+        )
 
 
 class TechniqueAdvice(NamedTuple):
@@ -144,3 +179,7 @@ def _ordered_us(use: IndexUse, technique: DeclaredTechnique) -> float:
 
 def _entries(use: IndexUse) -> float:
     return min(_ASSUMED_ENTRIES if use.entries is None else use.entries, use.documents)
+
+
+def _number(counters: Mapping[str, JsonValue], name: str) -> int:
+    return cast("int", counters.get(name, 0))

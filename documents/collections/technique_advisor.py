@@ -13,7 +13,6 @@ import datetime
 import logging
 import time
 from dataclasses import asdict
-from typing import cast
 from uuid import UUID
 
 from django.db import models
@@ -49,9 +48,6 @@ OBSERVED = datetime.timedelta(hours=24)
 MIN_GAIN = 1.5
 #: A run ends after this time; collections that remain are next.
 RUN_S = 20.0
-#: The size of blocks in tables of the node.
-_BLOCK_BYTES = 4096
-_MILLION = 1_000_000
 
 
 @task(name="documents.collections.techniques", policy=PERIODIC)
@@ -106,47 +102,24 @@ def _advise(
     index: Index, counters: CollectionCounters, size: StoredSize, now: datetime.datetime
 ) -> None:
     """Renew the advice for an index, unless it was used too little to tell."""
-    of_index = counters.indexes[index.number]
-    present = {
+    present: JsonObject = {
         "run": counters.run,
         "reads": counters.reads,
         "writes": counters.writes,
-        **of_index._asdict(),
+        **counters.indexes[index.number]._asdict(),
     }
-    previous, index.counters = index.counters, present
-    use = _use(previous, present, of_index.block_share, size)
+    previous, index.counters = index.counters or {}, present
+    # Another run of the node counts from zero.
+    is_same_run = previous.get("run") == present["run"]
+    use = IndexUse.between(
+        previous if is_same_run else {},
+        present,
+        documents=size.documents,
+        document_bytes=size.bytes,
+    )
     advice = advise(use, index.technique_in_use)
     if advice is not None:
         index.advice = _record(advice, use, index.advice, now)
-
-
-def _use(
-    previous: JsonObject | None,
-    present: JsonObject,
-    block_share: int | None,
-    size: StoredSize,
-) -> IndexUse:
-    """Return how an index was used between two readings of its counters."""
-    if previous is None or previous["run"] != present["run"]:
-        # The node has started since: it counts from zero.
-        previous = {}
-
-    def since(name: str) -> int:
-        before, after = previous.get(name, 0), present[name]
-        return max(int(cast("int", after)) - int(cast("int", before)), 0)
-
-    counted = since("counted")
-    return IndexUse(
-        reads=since("reads"),
-        writes=since("writes"),
-        lookups=since("lookups"),
-        newest=since("newest"),
-        ordered=since("ordered"),
-        entries=since("entries") / counted if counted else None,
-        block_share=None if block_share is None else block_share / _MILLION,
-        documents=size.documents,
-        blocks=size.bytes // _BLOCK_BYTES,
-    )
 
 
 def _record(

@@ -22,7 +22,9 @@ class Migration(migrations.Migration):
                     ("eager", "eager"),
                     ("embedded", "embedded"),
                 ],
-                null=True,
+                blank=True,
+                default="",
+                db_default="",
             ),
         ),
         migrations.AddField(
@@ -43,7 +45,9 @@ class Migration(migrations.Migration):
             "index",
             models.UniqueConstraint(
                 fields=["collection", "name"],
-                condition=models.Q(("replaces", None), models.Q(("state", "dropping"), _negated=True)),
+                condition=models.Q(
+                    ("replaces", None), models.Q(("state", "dropping"), _negated=True)
+                ),
                 name="index_name_unique",
             ),
         ),

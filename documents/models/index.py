@@ -37,9 +37,13 @@ class Index(TenantOwned):
         default=DeclaredTechnique.AUTO,
         db_default=DeclaredTechnique.AUTO,
     )
-    #: The technique of an automatic index; None: that of a new one.
+    #: The technique of an automatic index; empty: that of a new one.
     chosen_technique = models.CharField(
-        max_length=9, choices=[(technique, technique) for technique in DeclaredTechnique], null=True
+        max_length=9,
+        choices=[(technique, technique) for technique in DeclaredTechnique],
+        blank=True,
+        default="",
+        db_default="",
     )
     #: The index with another technique whose place this one takes once it is ready. Until then,
     #: callers do not see it.

@@ -32,7 +32,7 @@ _FIND = Statement(
 )
 _INDEXES = Statement(
     "SELECT i.number, i.name, i.fields::text, i.\"unique\", i.state = 'ready', "
-    "coalesce(i.chosen_technique, i.technique) "
+    "coalesce(nullif(i.chosen_technique, ''), i.technique) "
     "FROM documents_index i JOIN documents_collection c ON c.id = i.collection_id "
     "WHERE c.tenant_id = $1 AND c.name = $2 AND c.state = 'active' "
     "AND i.state IN ('building', 'ready') ORDER BY i.number",

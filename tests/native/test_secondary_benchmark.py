@@ -20,3 +20,4 @@ def test_the_benchmark_of_secondary_indexes_runs_without_servers_on_few_tweets()
     for technique in ("composite", "lazy", "eager", "embedded"):
         assert last["figures"][f"lookup_all_{technique}_us"] > 0
         assert last["figures"][f"mix_40_15_5_40_{technique}_per_s"] > 0
+    assert last["figures"]["mix_20_70_10_0_best_vs_advised"] >= 1

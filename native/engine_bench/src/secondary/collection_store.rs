@@ -29,6 +29,7 @@ use crate::store::{Result, StoreSetup};
 
 const COLLECTION: u64 = 1;
 const WRITE_VERSION: u64 = 1;
+const BY_USER: u32 = 1;
 
 /// A native collection of tweets.
 pub(crate) struct CollectionStore {
@@ -149,7 +150,7 @@ fn options(
 }
 
 fn indexes(technique: IndexTechnique) -> Vec<NativeIndex> {
-    let fields = (1..).zip([TweetField::User, TweetField::Created]);
+    let fields = (BY_USER..).zip([TweetField::User, TweetField::Created]);
     let indexes = fields.map(|(number, field)| NativeIndex {
         number,
         name: format!("by {}", field.name()),
@@ -227,6 +228,7 @@ impl TweetStore for CollectionStore {
     fn get(&self, id: u32) -> Result<bool> {
         let key = key(ValueRef::Int64(i64::from(id))).map_err(|refusal| refusal.detail)?;
         let document = self.collections.get(COLLECTION, &key, None)?;
+        self.collections.count_reads(COLLECTION, 1);
         Ok(document.is_some_and(|document| !document.body.is_empty()))
     }
 
@@ -248,5 +250,32 @@ impl TweetStore for CollectionStore {
     fn engine_bytes(&self) -> Option<u64> {
         let stats = self.db.stats();
         Some(stats.batch_bytes + stats.flushed_bytes + stats.compaction_written_bytes)
+    }
+
+    fn usage(&self) -> Result<Option<String>> {
+        let usage = self.collections.usage(COLLECTION)?;
+        let index = usage.indexes.iter().find(|index| index.number == BY_USER);
+        let Some(index) = index else {
+            return Ok(None);
+        };
+        let size = self.collections.counts(COLLECTION, None)?;
+        let share = self.collections.block_share(COLLECTION, BY_USER)?;
+        let figures = [
+            ("reads", Some(usage.reads)),
+            ("writes", Some(usage.writes)),
+            ("lookups", Some(index.lookups)),
+            ("newest", Some(index.newest)),
+            ("ordered", Some(index.ordered)),
+            ("counted", Some(index.counted)),
+            ("entries", Some(index.entries)),
+            ("block_share", share.map(u64::from)),
+            ("documents", Some(size.documents)),
+            ("bytes", Some(size.bytes)),
+        ];
+        let members = figures.map(|(name, figure)| {
+            let figure = figure.map_or_else(|| "null".to_owned(), |figure| figure.to_string());
+            format!("\"{name}\": {figure}")
+        });
+        Ok(Some(format!("{{{}}}", members.join(", "))))
     }
 }

@@ -160,4 +160,8 @@ impl TweetStore for RocksTweets {
     fn engine_bytes(&self) -> Option<u64> {
         None
     }
+
+    fn usage(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
 }

@@ -8,6 +8,7 @@
 //! created WIDTH LIMIT QUERIES ROUNDS
 //! mix PUT/GET/LOOKUP/UPDATE OPERATIONS ROUNDS
 //! only SYSTEM QUERY          one of the queries above, of one system
+//! usage SYSTEM               how it was used, by its own count
 //! dump FILE
 //! ```
 //!
@@ -85,9 +86,18 @@ impl TweetBench {
                 self.only = None;
                 reply
             }
+            ["usage", system] => self.usage(system),
             ["lookup" | "users" | "created", ..] => self.answer_query(&words),
             _ => self.answer_write(&words),
         }
+    }
+
+    fn usage(&self, name: &str) -> Result<String> {
+        let system = self.systems.iter().find(|system| system.name == name);
+        let usage = system.map(|system| system.store.usage()).transpose()?;
+        Ok(usage
+            .flatten()
+            .ok_or_else(|| format!("{name} does not count its use"))?)
     }
 
     fn answer_query(&mut self, words: &[&str]) -> Result<String> {

@@ -57,4 +57,7 @@ pub(crate) trait TweetStore {
 
     /// Bytes written to log and tables by its own count, if it has one.
     fn engine_bytes(&self) -> Option<u64>;
+
+    /// How the collection and its index of users were used, in JSON, if it counts that.
+    fn usage(&self) -> Result<Option<String>>;
 }
