@@ -433,7 +433,7 @@ def _extent() -> TweetExtent:
         documents=documents,
         rounds=arguments.rounds or (5 if arguments.quick else 7),
         queries=10 if is_tiny else 100 if arguments.quick else 30,
-        mixed=100 if is_tiny else 2_000,
+        mixed=500 if is_tiny else 2_000,
         durable=32 if is_tiny else 640,
         peers=[peer for peer in arguments.peers.split(",") if peer],
         optimised=not arguments.unoptimised,

@@ -15,10 +15,12 @@ TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A POST request."""
+    """A request: with a body, a POST."""
 
     path: str
-    body: dict[str, object]
+    #: JSON, or bytes of another type.
+    body: dict[str, object] | bytes | None
+    content_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,11 @@ class Callers:
 
 def send(port: int, key: str, call: Call, timeout_s: float = TIMEOUT_S) -> int:
     """Send a call; return the status of its response, or 0."""
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": call.content_type}
+    body = json.dumps(call.body).encode() if isinstance(call.body, dict) else call.body
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:
-        connection.request("POST", call.path, json.dumps(call.body), headers)
+        connection.request("GET" if body is None else "POST", call.path, body, headers)
         response = connection.getresponse()
         response.read()
     except (OSError, http.client.HTTPException):

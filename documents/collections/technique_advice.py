@@ -24,22 +24,22 @@ MIN_LOOKUP_SHARE, MAX_WRITE_SHARE = 0.05, 0.5
 #: From this share on, lookups are mostly for the newest documents.
 MIN_NEWEST_SHARE = 0.8
 
-_WRITE_US = 6.0
+_WRITE_US = 4.0
 #: What an index adds to a write.
 _INDEX_WRITE_US = {
-    DeclaredTechnique.COMPOSITE: 6.5,
-    DeclaredTechnique.LAZY: 7.0,
-    DeclaredTechnique.EAGER: 40.0,
-    DeclaredTechnique.EMBEDDED: 2.0,
+    DeclaredTechnique.COMPOSITE: 1.3,
+    DeclaredTechnique.LAZY: 2.0,
+    DeclaredTechnique.EAGER: 9.0,
+    DeclaredTechnique.EMBEDDED: 0.5,
 }
-_READ_US = 5.0
+_READ_US = 3.0
 #: To seek the first entry, and to read the document of each.
-_SEEK_US, _DOCUMENT_US = 15.0, 3.0
+_SEEK_US, _DOCUMENT_US = 10.0, 2.5
 #: To read the list of a value.
-_LIST_US = 80.0
+_LIST_US = 70.0
 #: To compare a value with what tables record of a block, and to read a block that has it. The first
 #: blocks cost more.
-_TEST_US, _BLOCK_US, _FIRST_BLOCKS_US = 4.0, 24.0, 100.0
+_TEST_US, _BLOCK_US, _FIRST_BLOCKS_US = 3.5, 24.0, 100.0
 #: Documents of a lookup for the newest ones, and of one whose entries were not counted.
 _NEWEST_DOCUMENTS, _ASSUMED_ENTRIES = 20, 100.0
 

@@ -75,15 +75,21 @@ def advise_on(tenant_id: UUID, collection_id: UUID, now: datetime.datetime) -> N
     """
     counters = counters_of(tenant_id, collection_id)
     size = sizes_of(tenant_id, [collection_id])[collection_id]
+    overdue: dict[int, DeclaredTechnique] = {}
     with scoped(tenant_id=tenant_id):
-        for index in _automatic(Index.objects.filter(collection=collection_id)):
+        rows = Index.objects.filter(collection=collection_id).order_by("number")
+        for index in _automatic(rows):
             if counters is not None and index.number in counters.indexes:
                 _advise(index, counters, size, now)
             index.counters_at = now
             index.save(update_fields=["counters", "counters_at", "advice"])
             technique = _overdue(index.advice, now)
             if technique is not None:
-                _replace(index, technique)
+                overdue[index.number] = technique
+    for number, technique in overdue.items():
+        # By itself, because the collection's lock comes before those of rows.
+        with scoped(tenant_id=tenant_id):
+            _replace(collection_id, number, technique)
 
 
 def _automatic(indexes: models.QuerySet[Index]) -> models.QuerySet[Index]:
@@ -150,14 +156,12 @@ def _overdue(advice: JsonObject | None, now: datetime.datetime) -> DeclaredTechn
     return DeclaredTechnique(str(advice["technique"])) if is_overdue else None
 
 
-def _replace(index: Index, technique: DeclaredTechnique) -> None:
-    """Build a replacement, unless the index is no longer as it was."""
-    lock_exclusively(index.collection_id)
-    collection = Collection.objects.select_for_update().get(pk=index.collection_id)
-    present = _automatic(Index.objects.filter(number=index.number, replacements=None))
-    if present.exists():
-        log.info(
-            "an index is rebuilt with another technique",
-            extra={"index": index.number, "technique": technique},
-        )
-        replace_index(collection, index, technique)
+def _replace(collection_id: UUID, number: int, technique: DeclaredTechnique) -> None:
+    """Build a replacement of an index, unless there is one already or the index has changed."""
+    lock_exclusively(collection_id)
+    rows = Index.objects.filter(number=number, replacements=None)
+    index = _automatic(rows).select_related("collection").first()
+    if index is not None and index.technique_in_use != technique:
+        fields = {"index": number, "technique": technique}
+        log.info("an index is rebuilt with another technique", extra=fields)
+        replace_index(index.collection, index, technique)

@@ -77,7 +77,7 @@ def test_an_index_that_is_hardly_used_should_cost_writes_little() -> None:
     use = replace(ALL, reads=5_000, lookups=0, entries=None)
     technique, gain = advised(use)
     assert technique is EMBEDDED
-    assert 1.5 < gain < 1.7
+    assert 1.1 < gain < 1.3
     # As soon as it is used, a lookup costs more than many writes.
     assert advised(replace(use, lookups=240, entries=1_500.0)) == (COMPOSITE, 1.0)
     assert advised(replace(use, writes=4_000)).technique is COMPOSITE, "most are reads"
