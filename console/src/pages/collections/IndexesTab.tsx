@@ -101,8 +101,10 @@ function IndexTable({ indexes, isNative, mayChange, onDrop }: TableProps) {
               .join(", ")}
           </td>
           <td>
-            {index.unique ? "unique" : "not unique"}
-            {isNative && !index.unique && <Technique index={index} />}
+            <div>
+              {index.unique ? "unique" : "not unique"}
+              {isNative && !index.unique && <Technique index={index} />}
+            </div>
           </td>
           <td>
             <State index={index} />
@@ -129,7 +131,7 @@ function Technique({ index }: { readonly index: Index }) {
   const { technique, technique_in_use, advice } = index;
   return (
     <>
-      {`, ${technique_in_use}${technique === "auto" ? " (chosen automatically)" : ""}`}
+      {`, ${technique_in_use}${technique === "auto" ? " (automatic)" : ""}`}
       {advice !== null && <p className="soft">{adviceText(advice, technique_in_use)}</p>}
     </>
   );

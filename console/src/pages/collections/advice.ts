@@ -14,7 +14,7 @@ export function adviceText(advice: Advice, inUse: Index["technique_in_use"]): st
 function usageText({ lookups, newest, ordered, writes }: Advice["use"]): string {
   const share = lookups > 0 ? ` (${percent(newest / lookups)} for the newest documents)` : "";
   const sorts = ordered > 0 ? `, ${numberText(ordered)} sorts` : "";
-  return `In an hour: ${numberText(lookups)} lookups${share}${sorts}, ${numberText(writes)} writes.`;
+  return `In one hour: ${numberText(lookups)} lookups${share}${sorts}, ${numberText(writes)} writes.`;
 }
 
 function resultText({ technique, gain, since }: Advice, inUse: Index["technique_in_use"]): string {
@@ -22,7 +22,7 @@ function resultText({ technique, gain, since }: Advice, inUse: Index["technique_
   const comparison = `A ${technique} index would be about ${gain.toFixed(1)} times as fast`;
   return since === null
     ? `${comparison}, which is not enough to rebuild it.`
-    : `${comparison}, since ${ago(new Date(since))}. After 24 hours, it is rebuilt.`;
+    : `${comparison} (first measured ${ago(new Date(since))}). After 24 hours, it is rebuilt.`;
 }
 
 function percent(share: number): string {
