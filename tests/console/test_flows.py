@@ -81,7 +81,7 @@ def test_an_ended_subscription_starts_again_and_misses_nothing(
     watcher.is_live()
     window.open("/subscriptions")
     window.click("table button", "End")
-    window.click("dialog button.danger", "End it")
+    window.click("dialog button.danger", "End subscription")
     watcher.shows("stopped", ".grid-foot")
     notes.insert({"_id": "n9", "title": "Meanwhile", "rank": 9})
     watcher.click(".grid-foot button", "Reconnect")

@@ -1,7 +1,7 @@
 /** The fields that the grid shows, and their widths. */
 
 import type { Row } from "./useLiveDocuments";
-import { kindOf, textOf } from "./values";
+import { cellLength, kindOf } from "./values";
 
 export interface Column {
   readonly path: string;
@@ -42,7 +42,7 @@ export function columnsOf(
 }
 
 function widthOf(path: string, sample: readonly Row[]): number {
-  const lengths = sample.map(({ document }) => textOf(document[path]).length).sort((a, b) => a - b);
+  const lengths = sample.map(({ document }) => cellLength(document[path])).sort((a, b) => a - b);
   // The longest tenth of the values may be truncated.
   const usual = lengths[Math.floor(lengths.length * 0.9)] ?? 0;
   const isWide = sample.some(({ document }) => kindOf(document[path]) === "object");
