@@ -206,13 +206,13 @@ function useCommands(props: CommandPaletteProps): Command[] {
 
 /** Ranks titles that begin with the text before those that contain it, and keywords last. */
 function matching(commands: readonly Command[], text: string): Command[] {
-  const wanted = text.trim().toLowerCase();
-  if (wanted === "") return commands.slice(0, MAX_SHOWN);
+  const typed = text.trim().toLowerCase();
+  if (typed === "") return commands.slice(0, MAX_SHOWN);
   const rank = ({ title, keywords }: Command) => {
     const name = title.toLowerCase();
-    if (name.startsWith(wanted)) return 0;
-    if (name.includes(wanted)) return 1;
-    return keywords.includes(wanted) ? 2 : 3;
+    if (name.startsWith(typed)) return 0;
+    if (name.includes(typed)) return 1;
+    return keywords.includes(typed) ? 2 : 3;
   };
   return commands
     .map((command) => ({ command, rank: rank(command) }))
