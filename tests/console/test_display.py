@@ -88,7 +88,7 @@ def test_cells_and_titles_show_values_without_type_markers(
     window.shows("1 document", "[data-testid=count]")
     assert "1 documents" not in window.evaluate("document.body.innerText")
     cell = ".rows [role=gridcell]"
-    for text in ("16.37, 48.21", "2026-11-21", "home"):
+    for text in ("Point 16.37, 48.21", "2026-11-21", "home"):
         window.shows(text, f"{cell} .member")
     assert not any("$" in text for text in window.texts(cell))
     window.click(cell, oid)
@@ -162,6 +162,22 @@ def test_the_open_page_is_in_view_in_a_long_sidebar(
     window.shows("notes", ".side nav")
     bottom = "getBoundingClientRect().bottom"
     window.wait(f"{link}.{bottom} <= document.querySelector('.side nav').{bottom}")
+
+
+def test_all_pages_are_in_view_beside_a_few_collections(
+    open_window: OpenWindow, notes: CollectionClient, server: str
+) -> None:
+    for name in ("orders", "places"):
+        make_collection(server, account=notes.account, name=name)
+    window = open_window(notes.account)
+    resize(window, (1920, 900))
+    window.open("/audit")
+    window.shows("places", ".side nav")
+    pages = "document.querySelector('.side nav')"
+    assert window.evaluate(f"{pages}.scrollHeight <= {pages}.clientHeight")
+    window.wait("document.querySelector('.column > *')")
+    list_end = "document.querySelector('.column > *').getBoundingClientRect().right"
+    assert window.evaluate(f"innerWidth - {list_end}") < 50
 
 
 def test_headings_of_numbers_are_above_them(

@@ -70,6 +70,7 @@ export interface Members {
 
 /** Returns the members of an object or an array, each in a short text without type markers. */
 export function membersOf(value: object): Members {
+  if (isPoint(value)) return { shown: [["Point", value.coordinates.join(", ")]], omitted: 0 };
   const isList = Array.isArray(value);
   const entries = Object.entries(value);
   return {
@@ -78,6 +79,17 @@ export function membersOf(value: object): Members {
       .map(([name, member]) => [isList ? "" : name, briefText(member)] as const),
     omitted: Math.max(0, entries.length - MAX_MEMBERS),
   };
+}
+
+interface Point {
+  readonly type: "Point";
+  readonly coordinates: readonly unknown[];
+}
+
+/** Whether a value is a GeoJSON point and nothing else. */
+function isPoint(value: object): value is Point {
+  const { type, coordinates, ...others } = value as Partial<Point>;
+  return type === "Point" && Array.isArray(coordinates) && Object.keys(others).length === 0;
 }
 
 const MAX_BRIEF_CHARS = 60;
