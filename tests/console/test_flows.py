@@ -103,7 +103,7 @@ def test_a_file_is_imported_with_what_was_refused_and_exported_again(
     window.click("button[aria-label=More]")
     window.click("[role=menuitem]", "Import")
     window.hand_over(file, "Import")
-    window.shows("2000 written, 0 skipped, 1 refused", "dialog [role=status]")
+    window.shows("2000 written, 0 skipped, 1 rejected", "dialog [role=status]")
     window.shows("Line 2001", "dialog [role=status]")
     window.click("dialog footer button", "Close")
     window.shows("2,003 documents", "[data-testid=count]")
