@@ -58,7 +58,7 @@ def find(name: str) -> Dataset:
     """Return a dataset of the tenant in scope, or raise `NotFound`."""
     row = Dataset.objects.filter(name=name).first() if _NAME.match(name) else None
     if row is None:
-        raise NotFound(f"There is no dataset {name[:100]!r}.")
+        raise NotFound(f"The dataset {name[:100]!r} does not exist.")
     return row
 
 

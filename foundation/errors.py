@@ -109,7 +109,7 @@ class InvalidCredentials(ApiError):
 
 
 class MalformedKey(ApiError):
-    status, code, title = 401, "malformed_key", "The key is mistyped or cut off"
+    status, code, title = 401, "malformed_key", "The key is mistyped or truncated"
 
 
 class CredentialsExpired(ApiError):

@@ -61,7 +61,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: AggregateValu
     # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "aggregates", Aggregate.objects.all())
     if Aggregate.objects.filter(name=values["name"]).exists():
-        raise NameTaken(f"There is an aggregate {values['name']!r} already.")
+        raise NameTaken(f"An aggregate named {values['name']!r} already exists.")
     aggregate = Aggregate(
         tenant=tenant,
         name=values["name"],

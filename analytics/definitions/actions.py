@@ -39,7 +39,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: DatasetValues
     # Locks the tenant's row, so no concurrent call can insert the same name.
     ensure_room(tenant, "datasets", Dataset.objects.all())
     if Dataset.objects.filter(name=values["name"]).exists():
-        raise NameTaken(f"There is a dataset {values['name']!r} already.")
+        raise NameTaken(f"A dataset named {values['name']!r} already exists.")
     dataset = Dataset.objects.create(
         name=values["name"],
         definition=json.dumps(definition),

@@ -27,11 +27,11 @@ GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "doctor": "check for problems and suggest fixes",
             "sign-in-link": "print a link that signs a user in",
         },
-        "Look after an installation": {
+        "Operate an installation": {
             "why": "show why a client did or did not receive a change",
             "backup": "create, list, verify, restore, archive and prune backups",
             "kube": "show, plan and apply a tenant's cluster on Kubernetes",
-            "resize_grid": "change the size of the matching grid while it serves",
+            "resize_grid": "resize the matching grid without downtime",
             "checkpoint_storage": "create a checkpoint of the storage node",
             "raise_installation_epoch": "invalidate resume positions after a backup was restored",
             "issue_sign_in_link": "print a sign-in link, inside the installation's environment",
@@ -41,11 +41,11 @@ GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "await_servers": "wait for the database and the servers of this release",
             "web": "serve the API, the console and the documentation",
             "background": "run all background services in one process",
-            "beat": "run the clock of scheduled tasks",
+            "beat": "run the scheduler of periodic tasks",
             "grid": "match writes with live queries",
             "relay": "publish transactions that their writers did not publish",
             "views": "update the views of aggregates",
-            "pipeline": "move analytics tables from stage to stage",
+            "pipeline": "sort and merge analytics tables",
             "sources": "follow tables of tenants' own databases",
         },
     }

@@ -43,7 +43,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: TopicValues) 
     # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "topics", Topic.objects.all())
     if Topic.objects.filter(name=values["name"]).exists():
-        raise NameTaken(f"There is a topic {values['name']!r} already.")
+        raise NameTaken(f"A topic named {values['name']!r} already exists.")
     topic = Topic.objects.create(
         name=values["name"],
         kind=values["kind"],

@@ -42,7 +42,7 @@ def check_login(email: str, password: str) -> User:
         raise InvalidCredentials("The email address or the password is wrong.")
     if user.email_verified_at is None:
         raise EmailNotVerified(
-            "The email address is not verified. Open the link in the mail that you received, or "
+            "The email address is not verified. Open the link in the email that you received, or "
             "request another one."
         )
     return user

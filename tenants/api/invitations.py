@@ -105,7 +105,7 @@ class InvitationsView(InvitingView):
 
     @operation(
         "invitations_create",
-        summary="Invite somebody",
+        summary="Invite a member",
         description="Mails the address a link that is valid for seven days. An installation that "
         "sends no mail returns the link instead. Only owners may invite owners. Open invitations "
         "count toward the quota of members.",

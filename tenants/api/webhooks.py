@@ -104,7 +104,7 @@ class _WebhookFields(BodySerializer):
         ),
         min_length=1,
         max_length=MAX_PATTERNS,
-        help_text="Event types: exact, by family (`api_key.*`), or all (`*`).",
+        help_text="Event types: names (`api_key.created`), prefixes (`api_key.*`), or `*` for all.",
     )
 
 

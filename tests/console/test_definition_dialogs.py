@@ -52,7 +52,7 @@ def test_an_aggregate_is_built_and_changed_with_the_form_alone(
     within = measure("revenue")
     window.select(field(window, "Operator", within), "sum")
     window.type(field(window, "Field", within), "price")
-    window.select(field(window, "Numbers", within), "decimal")
+    window.select(field(window, "Number type", within), "decimal")
     window.type(field(window, "Decimal places", within), "4")
     window.click(f"{MAIN} button", "Add a measure")
     window.select(field(window, "Operator", measure("measure_3")), "quantiles")

@@ -65,6 +65,35 @@ def test_the_empty_state_of_a_collection_is_centred(
     middle = f"{centre}(document.querySelector('.empty').getBoundingClientRect())"
     around = f"{centre}(document.querySelector('.empty').parentElement.getBoundingClientRect())"
     assert abs(window.evaluate(middle) - window.evaluate(around)) < 2
+    bottom = "getBoundingClientRect().bottom"
+    assert window.evaluate(f"innerHeight - document.querySelector('.grid-foot').{bottom}") < 2
+
+
+def test_cells_and_titles_show_values_without_type_markers(
+    open_window: OpenWindow, notes: CollectionClient, server: str
+) -> None:
+    places = make_collection(server, account=notes.account, name="places")
+    oid = "64b7f0c2a1b2c3d4e5f60718"
+    places.insert(
+        {
+            "_id": {"$oid": oid},
+            "at": {"type": "Point", "coordinates": [16.37, 48.21]},
+            "seen": {"last": {"$date": "2026-11-21T00:00:00Z"}, "by": {"$oid": oid}},
+            "tags": ["home", "work"],
+            "none": {},
+        }
+    )
+    window = open_window(notes.account)
+    window.open(f"/collections/{places.name}")
+    window.shows("1 document", "[data-testid=count]")
+    assert "1 documents" not in window.evaluate("document.body.innerText")
+    cell = ".rows [role=gridcell]"
+    for text in ("Point 16.37, 48.21", "2026-11-21", "home"):
+        window.shows(text, f"{cell} .member")
+    assert not any("$" in text for text in window.texts(cell))
+    window.click(cell, oid)
+    window.wait("document.querySelector('.panel header strong')")
+    assert window.texts(".panel header strong") == [oid]
 
 
 def test_a_list_on_a_phone_is_cards_with_labels_and_never_scrolls_sideways(
@@ -135,6 +164,22 @@ def test_the_open_page_is_in_view_in_a_long_sidebar(
     window.wait(f"{link}.{bottom} <= document.querySelector('.side nav').{bottom}")
 
 
+def test_all_pages_are_in_view_beside_a_few_collections(
+    open_window: OpenWindow, notes: CollectionClient, server: str
+) -> None:
+    for name in ("orders", "places"):
+        make_collection(server, account=notes.account, name=name)
+    window = open_window(notes.account)
+    resize(window, (1920, 900))
+    window.open("/audit")
+    window.shows("places", ".side nav")
+    pages = "document.querySelector('.side nav')"
+    assert window.evaluate(f"{pages}.scrollHeight <= {pages}.clientHeight")
+    window.wait("document.querySelector('.column > *')")
+    list_end = "document.querySelector('.column > *').getBoundingClientRect().right"
+    assert window.evaluate(f"innerWidth - {list_end}") < 50
+
+
 def test_headings_of_numbers_are_above_them(
     open_window: OpenWindow, notes: CollectionClient, server: str
 ) -> None:
@@ -150,3 +195,14 @@ def test_headings_of_numbers_are_above_them(
         window.open(path)
         window.wait("document.querySelector('tbody td')")
         assert window.evaluate(misaligned) == 0, path
+
+
+def test_one_wrong_origin_is_one_error(open_window: OpenWindow, notes: CollectionClient) -> None:
+    window = open_window(notes.account)
+    window.open("/settings")
+    window.type("textarea[aria-label=Origins]", "my app.example.com")
+    window.click("[aria-label=Origins] button", "Save")
+    reason = "An origin has the form"
+    window.shows(reason, "[role=alert]")
+    assert [text.count(reason) for text in window.texts("[role=alert]")] == [1]
+    assert len(window.texts("[role=alert] li")) == 1

@@ -46,6 +46,8 @@ def test_the_playground_opens_with_the_result_of_an_example_and_has_a_history(
     window.click("button", "History")
     window.click("[role=menuitem]", "ranked sort rank")
     window.wait(f"({keys})[0] === 'r0'")
+    window.click(".segments button", "Explain")
+    window.shows("The query has no filter", ".explained")
     assert window.complaints == []
 
 

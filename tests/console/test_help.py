@@ -50,7 +50,7 @@ def test_a_question_mark_lists_the_shortcuts_unless_it_is_typed(
     window.open(f"/collections/{notes.name}")
     window.is_live()
     window.press("?")
-    window.shows("pages, collections, saved queries and tenants", HELP)
+    window.shows("pages, collections, tenants and commands", HELP)
     assert violations(window) == []
     window.press("Escape")
     window.wait(f"!document.querySelector({HELP!r})")

@@ -63,18 +63,18 @@ def test_the_columns_of_a_csv_file_are_mapped_and_previewed_before_it_is_importe
     take_pictures(wizard, pictures, "import-file")
     wizard.choose_file("dialog input[type=file]", file)
     wizard.shows("Product name", "dialog [aria-label=Columns]")
-    wizard.shows("The first 4 records fit", "dialog [aria-label=Preview]")
+    wizard.shows("The first 4 records are valid", "dialog [aria-label=Preview]")
     assert violations(wizard) == []
     choose(wizard, ".import-key select", "SKU")
     wizard.type("[aria-label='Field of Product name']", "name")
     choose(wizard, "[aria-label='Type of Price']", "number")
     wizard.click("[aria-label='Import Note']")
-    wizard.shows("1 of the first 4 records would be refused", "dialog [aria-label=Preview]")
+    wizard.shows("1 of the first 4 records would be rejected", "dialog [aria-label=Preview]")
     wizard.shows('Line 5: Price: "call us" is not a number', "dialog [aria-label=Errors]")
     assert violations(wizard) == []
     take_pictures(wizard, pictures, "import-mapping", desk=(1440, 900))
     wizard.click("dialog footer button", "Import")
-    wizard.shows("3 written, 0 skipped, 1 refused", "dialog [role=status]")
+    wizard.shows("3 written, 0 skipped, 1 rejected", "dialog [role=status]")
     wizard.shows("Line 5", "dialog [role=status]")
     take_pictures(wizard, pictures, "import-result")
     documents = notes.query({"_id": {"$gte": "00000", "$lt": "1"}})
@@ -104,7 +104,7 @@ def test_a_record_that_violates_the_schema_names_its_place_and_field(
     window.click("[role=menuitem]", "Import")
     window.choose_file("dialog input[type=file]", file)
     window.click("dialog footer button", "Import")
-    window.shows("1 written, 0 skipped, 2 refused", "dialog [role=status]")
+    window.shows("1 written, 0 skipped, 2 rejected", "dialog [role=status]")
     for line in (
         'Line 1, column 16: price: expected a number, got "abc"',
         'Line 2, column 2: price: expected a number, got "def"',
@@ -118,7 +118,7 @@ def test_a_mapping_that_cannot_hold_is_explained_before_anything_is_sent(
     file = tmp_path / "rows.json"
     file.write_text(json.dumps([{"a": 1, "b": "2026-11-21"}, {"a": 2, "c": None}], indent=1))
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.shows("The first 2 records fit", "dialog")
+    wizard.shows("The first 2 records are valid", "dialog")
     wizard.type("[aria-label='Field of b']", "a")
     wizard.shows("Two columns become a.", "dialog [role=alert]")
     wizard.wait("document.querySelector('dialog button.main').disabled")
@@ -166,7 +166,7 @@ def test_a_parquet_file_shows_its_types_and_first_rows_before_it_is_imported(
     wizard.choose_file("dialog input[type=file]", file)
     wizard.shows("decimal128(38, 2)", "dialog [aria-label=Columns]")
     wizard.shows("timestamp[us, tz=UTC]", "dialog [aria-label=Columns]")
-    wizard.shows("1 of the 3 rows would be refused", "dialog [aria-label=Preview]")
+    wizard.shows("1 of the 3 rows would be rejected", "dialog [aria-label=Preview]")
     wizard.shows("Row 2: amount", "dialog [aria-label=Errors]")
     wizard.shows("2026-11-21", "dialog [aria-label=Preview] table")
     choose(wizard, ".import-key select", "order")
@@ -174,7 +174,7 @@ def test_a_parquet_file_shows_its_types_and_first_rows_before_it_is_imported(
     assert violations(wizard) == []
     take_pictures(wizard, pictures, "import-parquet", desk=(1440, 900))
     wizard.click("dialog footer button", "Import")
-    wizard.shows("2 written, 0 skipped, 1 refused", "dialog [role=status]")
+    wizard.shows("2 written, 0 skipped, 1 rejected", "dialog [role=status]")
     wizard.shows("Row 2", "dialog [role=status]")
     documents = notes.query({"_id": {"$gte": 1000}})
     assert [(document["_id"], document.get("amount")) for document in documents] == [
@@ -192,7 +192,7 @@ def test_a_large_parquet_file_shows_its_columns_and_then_the_rows_that_are_writt
     noise = [random.Random(n).randbytes(180) for n in range(60_000)]
     pq.write_table(pa.table({"n": range(60_000), "noise": noise}), file, compression="none")
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.shows("60,000 rows; too large for a preview of them", "dialog [aria-label=Preview]")
+    wizard.shows("60,000 rows; the file is too large for a preview", "dialog [aria-label=Preview]")
     wizard.shows("binary", "dialog [aria-label=Columns]")
     wizard.click("dialog footer button.main", "Import")
     progress = "document.querySelector('dialog .import p')?.textContent"
@@ -208,7 +208,7 @@ def test_a_cancelled_import_reports_what_remains(wizard: Window, tmp_path: Path)
     pad = "x" * 1_000
     file.write_text("".join(json.dumps({"n": n, "pad": pad}) + "\n" for n in range(60_000)))
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.shows("records fit", "dialog")
+    wizard.shows("records are valid", "dialog")
     wizard.click("dialog footer button.main", "Import")
     wizard.wait("document.querySelector('dialog progress')")
     wizard.click("dialog footer button", "Cancel")
@@ -229,7 +229,7 @@ def test_a_csv_file_with_other_column_names_is_mapped_to_a_table(
     window.choose_file("dialog input[type=file]", file)
     window.shows("Choose the column of the key id.", "dialog [role=alert]")
     choose(window, "[aria-label='Table column of Order no']", "id")
-    window.shows("1 of the first 2 records would be refused", "dialog")
+    window.shows("1 of the first 2 records would be rejected", "dialog")
     take_pictures(window, pictures, "upload-mapping", desk=(1440, 900))
     window.click("dialog footer button", "Upload")
     window.shows('line 3: Amount: expected a number, got "x"', "dialog [role=alert]")

@@ -90,11 +90,11 @@ def test_the_preview_agrees_with_the_server_on_saved_rules(
     declare(notes, access_rules={"read": own})
     window.open(f"/collections/{notes.name}/rules")
     look(window, '{"sub": "ada", "app": {"titles": ["Note 1"]}}')
-    window.shows("Sees 2 of 4", ".try-as [role=status]")
+    window.shows("This user sees 2 of 4", ".try-as [role=status]")
     seen = [name for name, (read, *_) in rows(window).items() if read == "yes"]
     assert seen == ["mine", "n1"]
     look(window, '{"sub": "ada"}')
-    window.shows("Sees 0 of 4", ".try-as [role=status]")
+    window.shows("This user sees 0 of 4", ".try-as [role=status]")
     window.write(".try-as .editor-host", "[]")
     window.click(".try-as button", "Run test")
     window.shows("not a JSON object", ".try-as [role=alert]")

@@ -183,6 +183,9 @@ def test_a_text_that_is_not_json_waits_in_the_editor(
     window: Window, notes: CollectionClient
 ) -> None:
     window.click(".definition-bar button", "JSON")
+    content = f"document.querySelector('{MAIN} .editor-host')?.shadowRoot?.querySelector"
+    window.wait(f"{content}('.cm-content')")
+    assert window.evaluate(f"{content}('.cm-content').textContent") == ""
     window.write(f"{MAIN} .editor-host", '{"type": "object", ')
     window.click(".definition-bar button", "Form")
     window.shows("syntax error", MAIN)

@@ -63,7 +63,7 @@ def test_a_subscription_is_listed_and_ended(
     window.shows("notes", "table")
     window.shows(notes.account.owner.email, "table")
     window.click("table button", "End")
-    window.click("dialog button.danger", "End it")
+    window.click("dialog button.danger", "End subscription")
     watcher.wait("document.querySelector('[data-state=failed]')")
 
 
@@ -80,6 +80,34 @@ def test_the_command_palette_goes_anywhere(
     window.press("Enter")
     window.is_live()
     assert window.evaluate("location.pathname").endswith("/collections/notes")
+
+
+def test_the_command_palette_has_the_commands_of_the_menus(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
+    window.open("/members")
+
+    def run(command: str) -> None:
+        window.press("k", ctrl=True)
+        window.type("[role=combobox]", command)
+        window.shows(command, "[role=option][aria-selected=true]")
+        window.press("Enter")
+
+    window.shows("Members", "h1")
+    run("Dark theme")
+    window.wait("document.documentElement.dataset.theme === 'dark'")
+    run("New collection")
+    window.shows("New collection", "dialog")
+    window.click("dialog button", "Cancel")
+    run("New tenant")
+    window.type("dialog input", "Éclair & Söhne")
+    window.wait("document.querySelector('dialog input.mono').value === 'eclair-sohne'")
+    window.press("Escape")
+    window.press("Escape")
+    window.wait("!document.querySelector('dialog')")
+    run("Sign out")
+    window.wait("document.querySelector('input[name=password]')")
 
 
 def test_a_browser_does_not_show_a_document_of_another_tenant(

@@ -12,9 +12,19 @@ from tests.console.looking import opened, take_pictures, violations
 from tests.launcher_command import reachable_directory
 
 if TYPE_CHECKING:
+    from tests.documents.collection import CollectionClient
     from tests.make import TenantAccount
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+
+def test_only_an_empty_collection_is_offered_a_table(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = opened(open_window, notes.account)
+    window.open(f"/collections/{notes.name}/source")
+    window.shows("this one has 3 documents", "[aria-label=Source]")
+    assert window.texts("[aria-label=Source] input") == []
 
 
 def test_a_collection_follows_a_table_and_shows_its_state(
@@ -41,7 +51,9 @@ def test_a_collection_follows_a_table_and_shows_its_state(
         window.type("[aria-label=Source] input[placeholder^=postgresql]", shop.url)
         window.type("[aria-label=Source] input[placeholder='public.orders']", "missing")
         window.click("button", "Follow")
-        window.shows("The table public.missing does not exist", "[role=alert]")
+        reason = "The table public.missing does not exist"
+        window.shows(reason, "[role=alert]")
+        assert [text.count(reason) for text in window.texts("[role=alert]")] == [1]
         window.type("[aria-label=Source] input[placeholder='public.orders']", "orders")
         window.click("button", "Follow")
         window.shows("live", "[aria-label=Source] .badge")
@@ -50,7 +62,7 @@ def test_a_collection_follows_a_table_and_shows_its_state(
         assert violations(window) == []
         window.click("button", "Pause")
         window.shows("paused", "[aria-label=Source] .badge")
-        window.click("button", "Go on")
+        window.click("button", "Resume")
         window.shows("live", "[aria-label=Source] .badge")
         window.click("button", "Remove")
         window.click("dialog button.danger", "Remove")

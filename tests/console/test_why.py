@@ -31,14 +31,15 @@ def test_the_path_of_a_change_is_explained_stage_by_stage(
         window = opened(open_window, notes.account)
         window.open("/subscriptions")
         window.click("button[aria-label=Details]")
-        for document, stage, text in (
-            ("low", "stopped", "`rank` is 2; expected: at least 5."),
-            ("high", "passed", "event 1"),
+        for document, stage, text, verdict in (
+            ("low", "stopped", "`rank` is 2; expected: at least 5.", "no match"),
+            ("high", "passed", "event 1", "delivered"),
         ):
             window.type(".why input", document)
             window.click(".why button", "Why?")
             window.wait(f"document.querySelector('.why-steps > li.{stage}:last-child')")
             window.shows(text.replace("`", ""), within=".why-steps > li:last-child")
+            window.shows(verdict, within=".why-story .badge")
             take_pictures(window, pictures, f"why-{document}", desk=(1280, 1500), phone=(390, 1900))
         assert violations(window) == []
         assert window.complaints == []

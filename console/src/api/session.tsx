@@ -71,9 +71,10 @@ export function useSigning() {
     async signOut() {
       await call("/api/v1/auth/logout", { method: "POST" });
       holdCsrf(null);
-      client.clear();
       dropDrafts();
+      // The page observes the session: removed from the cache, its end would go unnoticed.
       client.setQueryData(KEY, null);
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEY[0] });
     },
   };
 }

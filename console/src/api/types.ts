@@ -1211,7 +1211,7 @@ export interface components {
       readonly name?: string;
       /** @description URL that receives the events: https, on a host on the public internet. */
       readonly url?: string;
-      /** @description Event types: exact, by family (`api_key.*`), or all (`*`). */
+      /** @description Event types: names (`api_key.created`), prefixes (`api_key.*`), or `*` for all. */
       readonly events?: readonly string[];
       /**
        * @description `disabled` stops deliveries; `active` starts the handshake again.
@@ -2013,7 +2013,7 @@ export interface components {
       readonly name: string;
       /** @description URL that receives the events: https, on a host on the public internet. */
       readonly url: string;
-      /** @description Event types: exact, by family (`api_key.*`), or all (`*`). */
+      /** @description Event types: names (`api_key.created`), prefixes (`api_key.*`), or `*` for all. */
       readonly events: readonly string[];
     };
     readonly WebhookPage: {

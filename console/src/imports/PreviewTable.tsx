@@ -55,9 +55,10 @@ export function PreviewTable({ preview, noun }: PreviewProps) {
 /** Says how the first records fared. */
 function verdict({ checked, failed, rows }: Preview): string {
   const all = rows?.toLocaleString("en");
-  if (rows !== undefined && checked === 0) return `${all} rows; too large for a preview of them`;
-  if (checked === rows && failed === 0) return `All ${all} rows fit`;
+  if (rows !== undefined && checked === 0)
+    return `${all} rows; the file is too large for a preview`;
+  if (checked === rows && failed === 0) return `All ${all} rows are valid`;
   const first = rows === undefined ? `first ${checked} records` : `first ${checked} of ${all} rows`;
   const those = checked === rows ? `${all} rows` : first;
-  return failed > 0 ? `${failed} of the ${those} would be refused` : `The ${those} fit`;
+  return failed > 0 ? `${failed} of the ${those} would be rejected` : `The ${those} are valid`;
 }

@@ -1,12 +1,15 @@
-/** Ctrl-K: finds a page, a collection or a tenant by part of its name. */
+/** Ctrl-K: finds a page, a collection, a tenant or a command by part of its name. */
 
 import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
+import { useSigning } from "../api/session";
 import { useCollections, useTenant, useTenants } from "../api/tenant";
 import { pathOf, useSavedQueries } from "../saved/useSavedQueries";
 import { Dialog } from "../ui/Dialog";
 import { Icon, type IconName } from "../ui/Icon";
+import { useToasts } from "../ui/toasts";
 import { FIRST_PAGES, GROUPS } from "./navigation";
+import { chooseTheme, THEMES } from "./theme";
 import "./palette.css";
 
 interface Command {
@@ -23,14 +26,17 @@ const MAX_SHOWN = 50;
 
 interface CommandPaletteProps {
   readonly onHelp: () => void;
+  readonly onNewCollection: () => void;
+  readonly onNewTenant: () => void;
   readonly onClose: () => void;
 }
 
-export function CommandPalette({ onHelp, onClose }: CommandPaletteProps) {
+export function CommandPalette(props: CommandPaletteProps) {
+  const { onClose } = props;
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [, go] = useLocation();
-  const commands = useCommands(onHelp);
+  const commands = useCommands(props);
   const matches = useMemo(() => matching(commands, text), [commands, text]);
   const chosen = matches[Math.min(at, matches.length - 1)];
   function run(command: Command | undefined) {
@@ -58,7 +64,7 @@ export function CommandPalette({ onHelp, onClose }: CommandPaletteProps) {
             aria-controls="palette-list"
             aria-activedescendant={chosen && `palette-${chosen.id}`}
             aria-label="Go to"
-            placeholder="Go to a page, a collection, a saved query…"
+            placeholder="Find a page, a collection, a command…"
             value={text}
             onChange={(event) => {
               setText(event.target.value);
@@ -110,11 +116,52 @@ function showInList(element: HTMLElement | null): void {
   element?.scrollIntoView({ block: "nearest" });
 }
 
-function useCommands(onHelp: () => void): Command[] {
+/** What the menus offer, besides pages. */
+function useActions({ onHelp, onNewCollection, onNewTenant }: CommandPaletteProps): Command[] {
+  const { may } = useTenant();
+  const { signOut } = useSigning();
+  const { fail } = useToasts();
+  const actions: readonly (Omit<Command, "id" | "note"> | false)[] = [
+    may("developer") && {
+      title: "New collection",
+      icon: "plus",
+      keywords: "create add",
+      to: onNewCollection,
+    },
+    { title: "New tenant", icon: "plus", keywords: "create add project", to: onNewTenant },
+    ...THEMES.map(([theme, title, icon]) => ({
+      title,
+      icon,
+      keywords: "appearance mode colours colors",
+      to: () => chooseTheme(theme),
+    })),
+    {
+      title: "Account and tokens",
+      icon: "people",
+      keywords: "profile password sessions",
+      to: "/account",
+    },
+    { title: "Keyboard shortcuts", icon: "bolt", keywords: "keys hotkeys help", to: onHelp },
+    {
+      title: "Sign out",
+      icon: "external",
+      keywords: "log out leave",
+      to: () => void signOut().catch(fail),
+    },
+  ];
+  return actions.flatMap((action) =>
+    action === false
+      ? []
+      : [{ ...action, id: action.title.toLowerCase().replaceAll(" ", "-"), note: "Command" }],
+  );
+}
+
+function useCommands(props: CommandPaletteProps): Command[] {
   const { slug, may } = useTenant();
   const { data: collections = [] } = useCollections();
   const { data: savedQueries = [] } = useSavedQueries();
   const { data: tenants = [] } = useTenants();
+  const actions = useActions(props);
   const pages = [...FIRST_PAGES, ...GROUPS.flatMap((group) => group.pages)].filter(
     ({ minimumRole }) => may(minimumRole),
   );
@@ -153,26 +200,19 @@ function useCommands(onHelp: () => void): Command[] {
         keywords: tenant.slug,
         to: `/t/${tenant.slug}`,
       })),
-    {
-      id: "shortcuts",
-      title: "Keyboard shortcuts",
-      note: "Help",
-      icon: "bolt" as const,
-      keywords: "keys hotkeys help",
-      to: onHelp,
-    },
+    ...actions,
   ];
 }
 
 /** Ranks titles that begin with the text before those that contain it, and keywords last. */
 function matching(commands: readonly Command[], text: string): Command[] {
-  const wanted = text.trim().toLowerCase();
-  if (wanted === "") return commands.slice(0, MAX_SHOWN);
+  const typed = text.trim().toLowerCase();
+  if (typed === "") return commands.slice(0, MAX_SHOWN);
   const rank = ({ title, keywords }: Command) => {
     const name = title.toLowerCase();
-    if (name.startsWith(wanted)) return 0;
-    if (name.includes(wanted)) return 1;
-    return keywords.includes(wanted) ? 2 : 3;
+    if (name.startsWith(typed)) return 0;
+    if (name.includes(typed)) return 1;
+    return keywords.includes(typed) ? 2 : 3;
   };
   return commands
     .map((command) => ({ command, rank: rank(command) }))

@@ -43,6 +43,8 @@ export function NewTenant({ onClose }: { readonly onClose: () => void }) {
 
 function slugOf(name: string): string {
   return name
+    .normalize("NFD")
+    .replace(/\p{M}+/gu, "")
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
     .replace(/^[^a-z]+|-+$/g, "")

@@ -2,11 +2,13 @@
 
 import { type ReactNode, Suspense, useEffect, useState } from "react";
 import { useLocation } from "wouter";
+import { NewCollection } from "../pages/collections/NewCollection";
 import { Skeleton } from "../ui/Empty";
 import { Icon } from "../ui/Icon";
 import { CommandPalette } from "./CommandPalette";
 import { docsPage } from "./docsPage";
 import { lazyPage } from "./lazyPage";
+import { NewTenant } from "./NewTenant";
 import { Sidebar } from "./Sidebar";
 import { isHelpKey } from "./shortcuts";
 
@@ -15,6 +17,7 @@ const ShortcutHelp = lazyPage(() => import("./ShortcutHelp"));
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [isSearching, setSearching] = useState(false);
   const [isHelpOpen, setHelpOpen] = useState(false);
+  const [created, setCreated] = useState<"collection" | "tenant" | null>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
@@ -52,8 +55,15 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         <Suspense fallback={<Skeleton />}>{children}</Suspense>
       </main>
       {isSearching && (
-        <CommandPalette onHelp={() => setHelpOpen(true)} onClose={() => setSearching(false)} />
+        <CommandPalette
+          onHelp={() => setHelpOpen(true)}
+          onNewCollection={() => setCreated("collection")}
+          onNewTenant={() => setCreated("tenant")}
+          onClose={() => setSearching(false)}
+        />
       )}
+      {created === "collection" && <NewCollection onClose={() => setCreated(null)} />}
+      {created === "tenant" && <NewTenant onClose={() => setCreated(null)} />}
       {isHelpOpen && (
         <Suspense fallback={null}>
           <ShortcutHelp onClose={() => setHelpOpen(false)} />

@@ -4,14 +4,14 @@ import { useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { useSigning, useUser } from "../api/session";
 import { useCollections, useTenant, useTenants } from "../api/tenant";
-import { Icon, type IconName } from "../ui/Icon";
+import { Icon } from "../ui/Icon";
 import { Menu, MenuItem } from "../ui/Menu";
 import { useToasts } from "../ui/toasts";
 import { CollectionList } from "./CollectionList";
 import { NavigationItem } from "./NavigationItem";
 import { NewTenant } from "./NewTenant";
 import { FIRST_PAGES, GROUPS } from "./navigation";
-import { type Theme, useTheme } from "./theme";
+import { THEMES, useTheme } from "./theme";
 
 export function Sidebar({
   onSearch,
@@ -134,12 +134,6 @@ function TenantSwitch() {
     </>
   );
 }
-
-const THEMES: readonly (readonly [Theme, string, IconName])[] = [
-  ["system", "System theme", "settings"],
-  ["light", "Light", "sun"],
-  ["dark", "Dark", "moon"],
-];
 
 function UserMenu({ onHelp }: { readonly onHelp: () => void }) {
   const user = useUser();

@@ -153,7 +153,7 @@ export const GROUPS: readonly Group[] = [
         path: "/errors",
         title: "Errors",
         icon: "alert",
-        keywords: "error log refused failed problems debug",
+        keywords: "error log refused rejected failed problems debug",
         minimumRole: "viewer",
       },
       {

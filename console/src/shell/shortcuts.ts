@@ -13,7 +13,7 @@ export const SHORTCUTS: readonly (readonly [area: string, shortcuts: readonly Sh
   [
     "Everywhere",
     [
-      ["Ctrl K", "search pages, collections, saved queries and tenants"],
+      ["Ctrl K", "search pages, collections, tenants and commands"],
       ["?", "show this list"],
       ["Esc", "close a dialog or a menu"],
     ],

@@ -1,8 +1,15 @@
 /** Light or dark: the system's choice until the user has chosen, which is stored here. */
 
 import { useEffect, useState } from "react";
+import type { IconName } from "../ui/Icon";
 
 export type Theme = "system" | "light" | "dark";
+
+export const THEMES: readonly (readonly [Theme, string, IconName])[] = [
+  ["system", "System theme", "settings"],
+  ["light", "Light theme", "sun"],
+  ["dark", "Dark theme", "moon"],
+];
 
 const KEY = "rillbase:theme";
 
@@ -17,10 +24,16 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
   return [
     theme,
     (chosen) => {
-      localStorage.setItem(KEY, chosen);
+      chooseTheme(chosen);
       setTheme(chosen);
     },
   ];
+}
+
+/** Applies a theme, and stores it. */
+export function chooseTheme(theme: Theme): void {
+  localStorage.setItem(KEY, theme);
+  applyTheme(theme);
 }
 
 function stored(): Theme {

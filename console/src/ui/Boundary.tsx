@@ -27,6 +27,19 @@ export class Boundary extends Component<Props, State> {
     }
   }
 
+  override componentDidMount(): void {
+    addEventListener("online", this.retryLoading);
+  }
+
+  override componentWillUnmount(): void {
+    removeEventListener("online", this.retryLoading);
+  }
+
+  /** What failed for lack of a network is tried again once there is one. */
+  private readonly retryLoading = () => {
+    if (this.state.error instanceof PageLoadError) reloadWhenReachable();
+  };
+
   private retry(error: unknown): void {
     if (error instanceof PageLoadError) reloadWhenReachable();
     else this.setState({ error: null });

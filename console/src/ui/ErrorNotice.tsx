@@ -35,12 +35,16 @@ export function ErrorNotice({
 }
 
 function Places({ failure }: { readonly failure: Failure }) {
-  if (failure.places.length === 0) return null;
+  const places = failure.places.filter(
+    ({ pointer, detail }) => pointer !== "" || detail !== failure.title,
+  );
+  if (places.length === 0) return null;
   return (
     <ul>
-      {failure.places.map(({ pointer, detail }) => (
+      {places.map(({ pointer, detail }) => (
         <li key={pointer + detail}>
-          {pointer !== "" && <code>{pointer.replace(/^\//, "")}</code>} {detail}
+          {pointer !== "" && <code>{pointer.replace(/^\//, "")}</code>}{" "}
+          {detail !== failure.title && detail}
         </li>
       ))}
     </ul>

@@ -64,7 +64,7 @@ class AddedEvents:
 @strawberry.type(description="A message of a live aggregate.")
 class LiveRows(LiveMessage):
     rows: list[JSON] | None = strawberry.field(
-        description="With RESULT: rows of the answer. Part 0 replaces the previous result."
+        description="With RESULT: rows of the result. Part 0 replaces the previous result."
     )
     key: JSON | None = strawberry.field(description="With EVENT: the fields that identify the row.")
     row: JSON | None = strawberry.field(description="With EVENT: the row; null if it was removed.")

@@ -78,7 +78,7 @@ class DocumentGroupConnection:
 @strawberry.type(description="A message of a live query with groups.")
 class LiveGroups(LiveRow):
     items: list[DocumentGroup] | None = strawberry.field(
-        description="With RESULT: rows of the answer. Part 0 replaces the previous result."
+        description="With RESULT: rows of the result. Part 0 replaces the previous result."
     )
     node: DocumentGroup | None = strawberry.field(description="With EVENT: the row.")
 

@@ -46,7 +46,7 @@ class LiveKind(Enum):
     NOTICE = "notice"
 
 
-@strawberry.enum(name="Match", description="How a document's position in the answer changed.")
+@strawberry.enum(name="Match", description="How a document's position in the result changed.")
 class MatchType(Enum):
     ADD = "add"
     CHANGE = "change"
@@ -54,14 +54,14 @@ class MatchType(Enum):
     REMOVE = "remove"
 
 
-@strawberry.enum(description="Whether the answer is currently known to be complete.")
+@strawberry.enum(description="Whether the result is currently known to be complete.")
 class LiveState(Enum):
     LIVE = "live"
     STALE = "stale"
 
 
 @strawberry.enum(
-    description="Whether changes are sent one by one, or as the whole answer each time."
+    description="Whether changes are sent one by one, or as the whole result each time."
 )
 class Deliver(Enum):
     EVENTS = "events"
@@ -107,7 +107,7 @@ class LiveMessage:
     kind: LiveKind
     part: int | None
     last: bool | None = strawberry.field(
-        description="With RESULT: true for the last part of the answer."
+        description="With RESULT: true for the last part of the result."
     )
     seq: int | None = strawberry.field(description="With EVENT: increases by one with each event.")
     match: MatchType | None
@@ -179,7 +179,7 @@ def row_members(frame: JsonObject) -> LiveRowMembers:
 @strawberry.type(description="A message of a live query.")
 class LiveDocuments(LiveRow):
     items: list[AnyDocument] | None = strawberry.field(
-        description="With RESULT: documents of the answer. Part 0 replaces the previous result."
+        description="With RESULT: documents of the result. Part 0 replaces the previous result."
     )
     node: AnyDocument | None = strawberry.field(
         description="With EVENT: the document; a removed one has no content."
@@ -299,7 +299,7 @@ def _raise(problem: JsonValue) -> None:
 @strawberry.type
 class DocumentSubscriptions:
     @strawberry.subscription(
-        description="Subscribe to a query: its current answer, then each change of it."
+        description="Subscribe to a query: its current result, then each change to it."
     )
     async def documents(
         self,

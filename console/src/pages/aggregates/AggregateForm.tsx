@@ -112,7 +112,7 @@ function Dimensions({ definition, onChange }: DefinitionFormProps) {
       codec={NAMES}
       value={dimensionsOf(definition)}
       placeholder="customer, app, endpoint"
-      hint="The fields whose values identify a row, separated by commas. Dots lead into objects."
+      hint="The fields that identify a row, separated by commas. Use dots for fields of objects."
       apply={(names) => onChange(withMember(definition, "dimensions", names))}
     />
   );
@@ -178,7 +178,7 @@ function Retention({ definition, onChange }: DefinitionFormProps) {
         codec={OPTIONAL_TEXT}
         value={definition.retention ?? undefined}
         suggestions={RETENTIONS}
-        hint="How long buckets are kept, such as 90d. Empty: permanently."
+        hint="How long buckets are kept, such as 90d. Leave empty to keep them forever."
         apply={(retention) => onChange(withMember(definition, "retention", retention ?? null))}
       />
     </div>

@@ -22,6 +22,7 @@ import { Segments, Select, sameText } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { useToasts } from "../../ui/toasts";
+import { counted } from "../../ui/units";
 import { useSubmit } from "../../ui/useSubmit";
 import { LiveState } from "../collections/documents/GridFoot";
 import { textOf } from "../collections/documents/values";
@@ -97,7 +98,7 @@ function Followed({ aggregate }: { readonly aggregate: Aggregate }) {
   const { slug } = useTenant();
   const { source, state, error, generation, documents_read: read } = aggregate;
   if (source === null) return null;
-  const building = `${(read ?? 0).toLocaleString()} documents read so far. `;
+  const building = `${counted(read ?? 0, "document")} read so far. `;
   return (
     <p className="lead">
       Follows{" "}
@@ -105,7 +106,7 @@ function Followed({ aggregate }: { readonly aggregate: Aggregate }) {
         {source.collection}
       </Link>
       . {state === "building" && building}
-      {generation === null ? "There are no rows yet." : `These rows are generation ${generation}.`}{" "}
+      {generation === null ? "There are no rows yet." : `Generation ${generation} of the rows.`}{" "}
       {error}
     </p>
   );
@@ -221,7 +222,7 @@ function GroupByBoxes({ aggregate, groupBy, onChange }: GroupByProps) {
   const without = (removed: string) => groupBy.filter((dimension) => dimension !== removed);
   return (
     <fieldset className="checks inline">
-      <legend>Rows by</legend>
+      <legend>Group by</legend>
       {dimensionsOf(aggregate).map((dimension) => (
         <label key={dimension} className="check">
           <input
@@ -276,7 +277,7 @@ function AddEvents({ aggregate }: { readonly aggregate: Aggregate }) {
     const { applied } = await client
       .aggregate(aggregate.name)
       .add(parse(text) as Record<string, unknown>);
-    showMessage(`${applied} ${applied === 1 ? "event" : "events"} added.`);
+    showMessage(`${counted(applied, "event")} added.`);
   });
   return (
     <form className="card life" onSubmit={submit}>

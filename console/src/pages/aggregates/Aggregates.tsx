@@ -7,8 +7,8 @@ import { NewAggregate } from "./AggregateDialog";
 import type { Aggregate } from "./types";
 
 const ABOUT =
-  "An aggregate keeps counts, sums and similar values up to date as events arrive, so a question about a " +
-  "million events reads a few rows. Rows can be watched.";
+  "An aggregate keeps counts, sums and similar values up to date as events arrive, so a query over a " +
+  "million events reads a few rows. You can subscribe to the rows.";
 
 export default function Aggregates() {
   const { slug } = useTenant();
@@ -18,7 +18,7 @@ export default function Aggregates() {
       path="aggregates"
       action="New aggregate"
       none={{ icon: "chart", title: "No aggregates yet", about: ABOUT }}
-      heads={["Name", "By", "Measures", "Source", "State"]}
+      heads={["Name", "Dimensions", "Measures", "Source", "State"]}
       cells={(aggregate) => (
         <>
           <td>

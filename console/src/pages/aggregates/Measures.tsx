@@ -107,7 +107,7 @@ function NumberType({ measure, onChange }: Omit<MembersProps, "pointer">) {
   const withType = (type: string) =>
     setMember(type === "decimal" ? measure : setMember(measure, "scale", undefined), "type", type);
   return (
-    <Field label="Numbers">
+    <Field label="Number type">
       <Select
         options={NUMBER_TYPES}
         value={chosen ?? "double"}
@@ -168,7 +168,7 @@ function MeasureMembers({ pointer, measure, onChange }: MembersProps) {
       {takes(measure, "k") && (
         <PartInput
           {...shared("k")}
-          label="How many"
+          label="Number of values"
           codec={OPTIONAL_NUMBER}
           value={measure.k}
           placeholder="10"

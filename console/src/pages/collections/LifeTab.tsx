@@ -107,7 +107,7 @@ function Drop({ collection }: { readonly collection: CollectionResource["collect
         <ConfirmDrop list="collections" name={name} next="start" onClose={() => setAsking(false)}>
           This cannot be undone.
           {isFollowing &&
-            " Its source is listed until its slot and publication have gone from its database."}
+            " The source stays listed until its slot and publication have been dropped."}
         </ConfirmDrop>
       )}
     </section>

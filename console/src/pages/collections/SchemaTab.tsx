@@ -7,6 +7,7 @@ import { formatJson, type JsonObject, memberOf } from "../../ui/definition/exact
 import { type Definition, useDefinition } from "../../ui/definition/useDefinition";
 import { useSaving } from "../../ui/definition/useSaving";
 import { useToasts } from "../../ui/toasts";
+import { counted } from "../../ui/units";
 import type { CollectionResource } from "./CollectionPage";
 import { SchemaForm } from "./schema/SchemaForm";
 import { SchemaPreview } from "./schema/SchemaPreview";
@@ -30,9 +31,9 @@ export function SchemaTab({
   return (
     <div className="column">
       <p className="lead">
-        A JSON Schema, which each write must satisfy. Existing documents are not checked until they
-        are written again. Columns of the grid, types of GraphQL and the form for new documents
-        follow it.
+        A JSON Schema that every write must satisfy. Existing documents are not checked until they
+        are written again. The schema also defines the columns of the grid, the types in GraphQL and
+        the form for new documents.
       </p>
       <DefinitionEditor
         definition={definition}
@@ -68,7 +69,9 @@ function Suggest({ name, definition }: SuggestProps) {
       { limit: MAX_SAMPLE },
     );
     definition.setValue(suggestedSchema(items.map(({ document }) => document)));
-    showMessage(`Inferred from ${items.length} documents. Review the schema, then save it.`);
+    showMessage(
+      `Inferred from ${counted(items.length, "document")}. Review the schema, then save it.`,
+    );
   }
   return (
     <button type="button" className="button" onClick={() => suggest().catch(fail)}>

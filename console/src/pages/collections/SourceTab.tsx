@@ -1,5 +1,6 @@
 /** The source of a collection and its state, or a form that declares one. */
 
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useAttempt, useChange, useList, useOne } from "../../api/list";
 import { RESOURCE } from "../../api/resource";
@@ -10,7 +11,7 @@ import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
 import { FormFoot } from "../../ui/FormFoot";
 import { Time } from "../../ui/Time";
-import { size } from "../../ui/units";
+import { counted, size } from "../../ui/units";
 import { useSubmit } from "../../ui/useSubmit";
 import type { CollectionResource } from "./CollectionPage";
 
@@ -105,9 +106,9 @@ function Removed({ collection }: { readonly collection: string }) {
       </p>
       {source.condition !== null && (
         <p role="alert">
-          <span className="mono">{source.condition.code}</span>: {source.condition.detail} It is
-          given up <Time at={source.removing_until} />; the error log then says what to drop by
-          hand.
+          <span className="mono">{source.condition.code}</span>: {source.condition.detail} Rillbase
+          stops trying <Time at={source.removing_until} />; the error log then lists what to drop
+          manually.
         </p>
       )}
     </section>
@@ -136,7 +137,7 @@ function Facts({ source }: { readonly source: Source }) {
         <dd className="number">{lag === null ? "—" : `${lag.toLocaleString()} ms`}</dd>
       </div>
       <div>
-        <dt>Log not processed</dt>
+        <dt>Log not yet processed</dt>
         <dd className="number">{behind === null ? "—" : size(behind)}</dd>
       </div>
       <div>
@@ -151,7 +152,7 @@ function Facts({ source }: { readonly source: Source }) {
         <dt>Last copy</dt>
         <dd>
           <span className="number">{source.rows_copied.toLocaleString()}</span> rows,{" "}
-          <span className="mono">{source.copy_reason ?? "not yet"}</span>
+          <span className="mono">{source.copy_reason ?? "none yet"}</span>
         </dd>
       </div>
       <div>
@@ -179,7 +180,7 @@ function Buttons({ collection, source }: ButtonsProps) {
   return (
     <div>
       <button type="button" className="button main" onClick={() => attempt(pause)}>
-        {source.paused ? "Go on" : "Pause"}
+        {source.paused ? "Resume" : "Pause"}
       </button>{" "}
       <button
         type="button"
@@ -206,12 +207,33 @@ function Buttons({ collection, source }: ButtonsProps) {
   );
 }
 
+/** Only an empty collection can follow a table. */
 function Declare({ collection }: { readonly collection: string }) {
+  const { slug, client } = useTenant();
+  const { data: count, error } = useQuery({
+    queryKey: [slug, "count", collection, "source"],
+    queryFn: () => client.collection(collection).count(),
+  });
+  if (error !== null) return <ErrorNotice error={error} />;
+  if (count === undefined) return <Skeleton />;
+  if (count === 0) return <DeclareForm collection={collection} />;
+  return (
+    <section className="card life" aria-label="Source">
+      <h2>Follow a PostgreSQL table</h2>
+      <p className="soft">
+        Only an empty collection can follow a table, and this one has {counted(count, "document")}.
+        Create another collection for the table.
+      </p>
+    </section>
+  );
+}
+
+function DeclareForm({ collection }: { readonly collection: string }) {
   const { may } = useTenant();
   const change = useChange(RESOURCE);
   const [connection, setConnection] = useState("");
   const [table, setTable] = useState("");
-  const { error, submit } = useSubmit(() => {
+  const { error, isPending, submit } = useSubmit(() => {
     const [name = "", schema = "public"] = table.split(".").reverse();
     const body = { connection, schema, table: name };
     return change(`collections/${collection}/source`, { method: "POST", body });
@@ -220,8 +242,8 @@ function Declare({ collection }: { readonly collection: string }) {
     <form className="card life" aria-label="Source" onSubmit={submit}>
       <h2>Follow a PostgreSQL table</h2>
       <p className="soft">
-        The documents of an empty collection can come from a table of your own PostgreSQL: copied
-        once, then kept up to date with what is committed there. They can only be read here.
+        Rillbase copies the rows of a table in your PostgreSQL database, then applies each committed
+        change. The collection is read-only while it follows the table.
       </p>
       <Field label="Connection">
         <input
@@ -242,7 +264,11 @@ function Declare({ collection }: { readonly collection: string }) {
         />
       </Field>
       {may("developer") && (
-        <FormFoot error={error} action="Follow" canSubmit={connection !== "" && table !== ""} />
+        <FormFoot
+          error={error}
+          action={isPending ? "Connecting…" : "Follow"}
+          canSubmit={connection !== "" && table !== "" && !isPending}
+        />
       )}
     </form>
   );

@@ -9,7 +9,7 @@ import { NewDataset } from "./NewDataset";
 import type { Dataset } from "./types";
 
 const ABOUT =
-  "For events, measurements and crawls: rows that arrive at high rates and are queried in bulk. " +
+  "A dataset is a group of analytics tables, for rows that arrive at high rates and are queried in bulk. " +
   "Uploads are visible immediately and sorted in the background; a query specifies how fresh its result must be.";
 
 export default function Datasets() {

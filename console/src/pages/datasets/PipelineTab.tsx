@@ -32,8 +32,8 @@ export function PipelineTab({ dataset }: { readonly dataset: Dataset }) {
       <Stages pipeline={data} />
       {data.state === 0 ? (
         <Empty icon="upload" title="No uploads yet">
-          Uploaded rows can be queried immediately. This page shows how they move from stage to
-          stage.
+          Uploaded rows can be queried immediately. This page shows how the pipeline sorts and
+          merges them.
         </Empty>
       ) : (
         <>
@@ -59,8 +59,8 @@ function Halted({ why }: { readonly why: string }) {
   return (
     <div className="notice warn" role="status">
       <span className="grow">
-        <strong>The pipeline has stopped.</strong> Uploads are still accepted and visible; fresh
-        queries read more rows. {why}
+        <strong>The pipeline has stopped.</strong> Uploads are still accepted and visible, but
+        queries read more unmerged rows. {why}
       </span>
     </div>
   );
@@ -172,8 +172,8 @@ function Reads({ reads }: { readonly reads: Pipeline["reads"] }) {
 }
 
 function freshnessText(freshness: number | "any"): string {
-  if (freshness === "any") return "whatever is merged";
-  return freshness === 0 ? "everything uploaded" : `at most ${freshness} s old`;
+  if (freshness === "any") return "merged rows only";
+  return freshness === 0 ? "all uploads" : `at most ${freshness} s old`;
 }
 
 function FileCounts({ files }: { readonly files: Readonly<Partial<Record<Stage, number>>> }) {

@@ -18,6 +18,7 @@ import { Field, Segments, Select, sameText } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { Table } from "../../ui/Listing";
+import { counted } from "../../ui/units";
 import { textOf } from "../collections/documents/values";
 import "../playground/playground.css";
 import { examplesOf, type Members } from "./examples";
@@ -73,7 +74,7 @@ function TableQueryTab({ dataset, opened }: TableQueryTabProps) {
               onChange={chooseTable}
             />
           </Field>
-          <Field label="Freshness" hint="Merged rows are read fastest.">
+          <Field label="Freshness" hint="Queries of merged rows only are fastest.">
             <Select options={FRESHNESS} value={freshness} onChange={setFreshness} />
           </Field>
         </div>
@@ -203,11 +204,10 @@ function Answer({ dataset, query, answer, tookMs, chart, onChart }: AnswerProps)
         <Segments label="View" options={VIEWS} value={view} onChange={setView} />
         <span className="badge accent number">state {state}</span>
         <span className="number">
-          {rows.length.toLocaleString("en")} {rows.length === 1 ? "row" : "rows"} in{" "}
-          {Math.round(tookMs)} ms
+          {counted(rows.length, "row")} in {Math.round(tookMs)} ms
         </span>
         <span className="soft number">
-          {freshnessS === 0 ? "nothing newer" : `newer uploads for ${freshnessS.toFixed(1)} s`}
+          {freshnessS === 0 ? "up to date" : `${freshnessS.toFixed(1)} s behind`}
         </span>
         <Read read={read} />
         <span className="dataset-export">
@@ -279,5 +279,5 @@ function Read({ read }: { readonly read: TableAnswer<TableRow>["read"] }) {
 
 function readText(read: TableAnswer<TableRow>["read"], stage: Stage): string {
   const { files, files_skipped: skipped, rows } = read[stage];
-  return `${rows} rows of ${files} files read, ${skipped} files left out`;
+  return `${counted(rows, "row")} of ${counted(files, "file")} read, ${counted(skipped, "file")} skipped`;
 }

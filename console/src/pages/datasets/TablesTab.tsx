@@ -26,8 +26,7 @@ export function TablesTab({ resource }: TabProps) {
         <TableCard key={name} name={name} table={table} />
       ))}
       <p className="soft">
-        A state can be queried {duration(dataset.retention_s)} after a later one has taken its
-        place.
+        A state can be queried {duration(dataset.retention_s)} after a later one has replaced it.
       </p>
       {may("developer") && <Additions resource={resource} />}
     </div>

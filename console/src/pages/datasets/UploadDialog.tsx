@@ -44,7 +44,7 @@ function useTarget(dataset: Dataset): ImportTarget {
   const path = `/v1/datasets/${dataset.name}/uploads`;
   return {
     title: `Upload to ${dataset.name}`,
-    lead: "Queries see all rows of an upload or none: one refused row refuses the file.",
+    lead: "An upload is atomic: queries see all of its rows or none, and one invalid row rejects the file.",
     action: "Upload",
     formats: ["csv", "json", "ndjson", "parquet", "arrow"],
     previewPath: `${path}:preview`,

@@ -33,7 +33,7 @@ export const STAGES: readonly {
 }[] = [
   { id: "unsorted", title: "Unsorted", is: "as uploaded" },
   { id: "sorted", title: "Sorted", is: "in key order" },
-  { id: "merged", title: "Merged", is: "in longer runs" },
+  { id: "merged", title: "Merged", is: "in larger sorted runs" },
   { id: "authority", title: "Authority", is: "one row per key" },
 ];
 
@@ -42,11 +42,11 @@ export const REMAPPED = { id: "remapped", title: "Remapped", is: "keys replaced 
 
 /** The freshness levels of a query. */
 export const FRESHNESS: readonly (readonly [string, string])[] = [
-  ["0", "everything uploaded"],
+  ["0", "all uploads"],
   ["5", "at most 5 s old"],
   ["15", "at most 15 s old"],
-  ["60", "at most a minute old"],
-  ["any", "whatever is merged"],
+  ["60", "at most 60 s old"],
+  ["any", "merged rows only"],
 ];
 
 export function freshnessOf(text: string): number | "any" {

@@ -17,13 +17,13 @@ import "./errors.css";
 
 /** Servers write errors down every second. */
 const REFRESH_MS = 2_000;
-const HEADS = ["Last seen", "Error", "Where", "Times", ""];
-const NUMBERS = ["Times"];
+const HEADS = ["Last seen", "Error", "Where", "Count", ""];
+const NUMBERS = ["Count"];
 
 const AREAS: Readonly<Record<Area, string>> = {
-  request: "Refused calls",
+  request: "Rejected calls",
   webhook: "Webhooks",
-  task: "Background work",
+  task: "Background tasks",
   live: "Subscriptions",
   aggregate: "Aggregates",
   source: "Sources",
@@ -76,7 +76,7 @@ function FilterTools({ filters, onChange }: FilterToolsProps) {
         <button
           type="button"
           className="button small"
-          aria-label={`Also show codes other than ${code}`}
+          aria-label={`Remove the filter ${code}`}
           onClick={() => onChange({ code: "" })}
         >
           <span className="mono">{code}</span>
@@ -125,14 +125,14 @@ function Nothing({ isFiltered, onClear }: NothingProps) {
   return (
     <Empty
       icon="search"
-      title="No such error"
+      title="No matching errors"
       actions={
         <button type="button" className="button" onClick={onClear}>
           Show all errors
         </button>
       }
     >
-      There was no error of this kind within the last week.
+      No error of the last week matches the filters.
     </Empty>
   );
 }

@@ -71,7 +71,7 @@ function KeyList({ add, onRotate, onRevoke }: KeyListProps) {
   const keys = useList<ApiKey>("api-keys");
   const empty = (
     <Empty icon="key" title="No keys yet" actions={add}>
-      A program needs a key to call Rillbase. Its secret is shown once, when you create it.
+      Programs call Rillbase with a key. The secret is shown only once, when you create the key.
     </Empty>
   );
   return (

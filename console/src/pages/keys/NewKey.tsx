@@ -72,7 +72,7 @@ export function NewKey({ onCreate, onClose }: NewKeyProps) {
       <Checks label="Scopes" options={offered} chosen={chosen} onChange={setScopes} />
       {collections.length > 0 && (
         <Checks
-          label="Restrict to collections (none selected: all)"
+          label="Collections (all if none is selected)"
           options={collections.map((collection) => collection.name)}
           chosen={only}
           onChange={setOnly}

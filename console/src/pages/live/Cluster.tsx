@@ -79,7 +79,7 @@ function Shared() {
   );
 }
 
-type Opened = "change" | "give up" | null;
+type Opened = "change" | "delete" | null;
 
 function Own({ cluster }: { readonly cluster: ClusterState }) {
   const { may } = useTenant();
@@ -101,7 +101,7 @@ function Own({ cluster }: { readonly cluster: ClusterState }) {
             <button
               type="button"
               className="button small danger"
-              onClick={() => setOpened("give up")}
+              onClick={() => setOpened("delete")}
             >
               Delete
             </button>
@@ -112,7 +112,7 @@ function Own({ cluster }: { readonly cluster: ClusterState }) {
       {cluster.proposal && <Proposed proposal={cluster.proposal} version={cluster.version} />}
       <Conditions conditions={cluster.conditions} />
       {opened === "change" && <SizeDialog cluster={cluster} onClose={close} />}
-      {opened === "give up" && (
+      {opened === "delete" && (
         <Confirm
           title="Delete the dedicated grid?"
           action="Delete"
@@ -132,8 +132,8 @@ function Facts({ cluster }: { readonly cluster: ClusterState }) {
   const facts: readonly (readonly [string, string])[] = [
     ["Query × write partitions", `${cluster.query_partitions} × ${cluster.write_partitions}`],
     ["Nodes", `${node_size}, ${tier}`],
-    ["Image", image ?? "the installation's"],
-    ["Without live queries", idle === null ? "runs on" : `stops after ${duration(idle)}`],
+    ["Image", image ?? "default of the installation"],
+    ["Without live queries", idle === null ? "keeps running" : `stops after ${duration(idle)}`],
   ];
   return (
     <dl className="facts">
@@ -164,7 +164,7 @@ function Proposed({ proposal, version }: ProposedProps) {
   return (
     <div className="notice proposal">
       <span className="grow">
-        {message} <strong>{size} partitions</strong> would suit that.
+        {message} <strong>{size} partitions</strong> would fit this load.
       </span>
       {may("admin") && (
         <button type="button" className="button small" onClick={() => setAsking(true)}>
@@ -194,7 +194,7 @@ function markOf({ status, reason }: Condition): readonly [string, IconName] {
 }
 
 function Conditions({ conditions }: { readonly conditions: readonly Condition[] }) {
-  if (conditions.length === 0) return <p className="soft">It has not been reconciled yet.</p>;
+  if (conditions.length === 0) return <p className="soft">Not reconciled yet.</p>;
   return (
     <ul className="conditions" aria-label="Conditions">
       {conditions.map((condition) => {
@@ -220,8 +220,8 @@ function Conditions({ conditions }: { readonly conditions: readonly Condition[] 
 
 const SIZES = ["small", "medium", "large"];
 const TIERS = [
-  ["burstable", "may use more while there is some to spare"],
-  ["guaranteed", "has all that it may use for itself"],
+  ["burstable", "burstable: uses idle resources of the node"],
+  ["guaranteed", "guaranteed: reserved resources"],
 ] as const;
 const USUAL: Wanted = {
   write_partitions: 2,
@@ -255,7 +255,7 @@ function SizeDialog({ cluster, onClose }: SizeDialogProps) {
   return (
     <FormDialog
       title={cluster === null ? "Create a dedicated grid" : "Change the grid"}
-      lead="The new grid takes about a minute to start. Until then, queries are served as before."
+      lead="The new grid takes about a minute to start. Until then, the current grid serves queries."
       action={cluster === null ? "Create" : "Change"}
       onSubmit={send}
       onClose={onClose}

@@ -13,12 +13,12 @@ import { Icon } from "../../ui/Icon";
 import { Listing, Table } from "../../ui/Listing";
 import { duration } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
-import { size } from "../../ui/units";
+import { counted, size } from "../../ui/units";
 import { useSubscriptions } from "./useSubscriptions";
 import { Why } from "./Why";
 import "./activity.css";
 
-const ABOUT = ["Watches", "User", "State"];
+const ABOUT = ["Query", "User", "State"];
 const FIGURES = ["Age", "Events", "Rate", "Lag"];
 
 export default function Subscriptions() {
@@ -97,7 +97,7 @@ function EndDialog({ subscription: { id, user }, onClose }: EndDialogProps) {
   return (
     <Confirm
       title="End this subscription?"
-      action="End it"
+      action="End subscription"
       onConfirm={async () => {
         await change(`subscriptions/${encodeURIComponent(id)}`, { method: "DELETE" });
         showMessage(`Subscription of ${user} ended.`);
@@ -213,13 +213,13 @@ function Details({ row }: { readonly row: Subscription }) {
     ["Name", row.name],
     ["Acts as", row.principal],
     ["Query hash", row.query_hash.slice(0, 16)],
-    ["Waiting", `${row.waiting} events, ${size(row.waiting_bytes)}`],
+    ["Waiting", `${counted(row.waiting, "event")}, ${size(row.waiting_bytes)}`],
     ["Result size", size(row.result_bytes)],
   ];
   return (
     <div className="audit-details">
       <div>
-        <h2 className="soft">query, including the access rule</h2>
+        <h2 className="soft">Query, including the access rule</h2>
         <pre className="mono">{JSON.stringify(row.query, null, 2)}</pre>
       </div>
       <dl className="facts">
@@ -240,7 +240,7 @@ function Details({ row }: { readonly row: Subscription }) {
 
 const WHY = {
   live: "All nodes of the grid that match this query are running. Without events, nothing has changed.",
-  starting: "Not all nodes have registered the query yet. The client already has its answer.",
+  starting: "Not all nodes have registered the query yet. The client already has its result.",
   stale:
     "A node is unavailable or lags behind. The client's result may be outdated until it has caught up.",
 } as const;

@@ -96,9 +96,7 @@ function Story({ explanation, onVersion }: StoryProps) {
   return (
     <div className="why-story">
       <header>
-        <span className={`badge ${tone(explanation)}`}>
-          {explanation.verdict.replaceAll("_", " ")}
-        </span>
+        <span className={`badge ${tone(explanation)}`}>{verdictText(explanation.verdict)}</span>
         <strong>{explanation.summary}</strong>
         {version !== null && (
           <span className="soft">
@@ -137,6 +135,15 @@ function Story({ explanation, onVersion }: StoryProps) {
 }
 
 const REACHED = new Set(["told", "coalesced", "result", "in_result"]);
+/** The API's verdict for an event that has arrived is short for code, and unclear to people. */
+function verdictText(verdict: string): string {
+  return verdict === "told" ? "delivered" : verdict.replaceAll("_", " ");
+}
+
+function factName(name: string): string {
+  return name === "told" ? "sent as" : name.replaceAll("_", " ");
+}
+
 const PENDING: ReadonlySet<StepState> = new Set(["waiting", "unknown"]);
 
 function tone({ verdict, steps }: Told): string {
@@ -149,7 +156,7 @@ const SIGNS: Record<StepState, readonly [IconName, string]> = {
   passed: ["check", "passed"],
   stopped: ["close", "stopped here"],
   waiting: ["more", "waiting here"],
-  unknown: ["minus", "not known"],
+  unknown: ["minus", "unknown"],
 };
 
 function Stage({ step }: { readonly step: Step }) {
@@ -192,7 +199,7 @@ function Facts({ facts }: { readonly facts: Readonly<Record<string, unknown>> })
       <dl>
         {known.map(([name, value]) => (
           <div key={name}>
-            <dt>{name.replaceAll("_", " ")}</dt>
+            <dt>{factName(name)}</dt>
             <dd>
               <Fact value={value} />
             </dd>

@@ -33,7 +33,7 @@ export function ChartResult({ query, chart, onChange }: ChartResultProps) {
       ) : (
         <Skeleton />
       )}
-      <GridFoot live={live} count={null} hasKeys={false} what="rows" />
+      <GridFoot live={live} count={null} hasKeys={false} noun="row" />
     </>
   );
 }

@@ -2,7 +2,8 @@
 
 import { printTyped, type QueryEvent } from "rillbase";
 import { clockText } from "../../ui/Time";
-import { keyOf } from "../collections/documents/values";
+import { counted } from "../../ui/units";
+import { idText } from "../collections/documents/values";
 
 export interface Logged {
   readonly number: number;
@@ -39,12 +40,12 @@ export function EventLog({ log }: { readonly log: readonly Logged[] }) {
 function textOf(event: Logged["event"]): string {
   switch (event.type) {
     case "result":
-      return `${event.documents.length} documents`;
+      return counted(event.documents.length, "document");
     case "remove":
-      return `${keyOf(event.id)}${event.reason === null ? "" : ` (${event.reason})`}`;
+      return `${idText(event.id)}${event.reason === null ? "" : ` (${event.reason})`}`;
     case "end":
       return event.reason;
     default:
-      return `${keyOf(event.id)} v${event.version} ${printTyped(event.document)}`;
+      return `${idText(event.id)} v${event.version} ${printTyped(event.document)}`;
   }
 }

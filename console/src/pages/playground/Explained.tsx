@@ -8,6 +8,7 @@ import { Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Icon } from "../../ui/Icon";
 import { adviceText } from "../collections/advice";
+import { counted, numberText } from "../../ui/units";
 
 interface Explanation {
   readonly plan: {
@@ -28,7 +29,12 @@ interface Explanation {
   };
 }
 
-export function Explained({ ask }: { readonly ask: () => Promise<Explanation> }) {
+interface ExplainedProps {
+  readonly hasFilter: boolean;
+  readonly ask: () => Promise<Explanation>;
+}
+
+export function Explained({ hasFilter, ask }: ExplainedProps) {
   const id = useId();
   const { data, error } = useQuery({ queryKey: ["explain", id], queryFn: ask });
   if (error !== null) {
@@ -53,9 +59,13 @@ export function Explained({ ask }: { readonly ask: () => Promise<Explanation> })
         }
       >
         {plan.reads_everything
-          ? "An index on the fields of the filter would help."
-          : `${plan.ranges} ${plan.ranges === 1 ? "range" : "ranges"}, order ${plan.order}${
-              plan.estimated_entries === null ? "" : `, about ${plan.estimated_entries} entries`
+          ? hasFilter
+            ? "An index on the fields of the filter would reduce what it reads."
+            : "The query has no filter. Add one to read fewer documents."
+          : `${counted(plan.ranges, "range")}, order ${plan.order}${
+              plan.estimated_entries === null
+                ? ""
+                : `, about ${numberText(plan.estimated_entries)} ${plan.estimated_entries === 1 ? "entry" : "entries"}`
             }.`}
       </Verdict>
       {advice !== null && plan.technique !== null && (
@@ -68,11 +78,11 @@ export function Explained({ ask }: { readonly ask: () => Promise<Explanation> })
       )}
       <Verdict
         isGood={grid.indexable}
-        title={grid.indexable ? "Cheap as a live query" : "Evaluated for every write"}
+        title={grid.indexable ? "Indexed as a live query" : "Evaluated for every write"}
       >
         {grid.indexable
           ? `A write finds this query by ${grid.access.map(({ path, kind }) => `${path} (${kind})`).join(", ")}.`
-          : "No equality, range or list narrows it, so it is evaluated for every write of the collection. A few such queries are fine."}
+          : "The filter has no equality, range or list that could be indexed, so the query is evaluated for every write to the collection. A few such queries are fine."}
       </Verdict>
       {data.sql !== "" && <Code text={data.sql} label="SQL" />}
       {data.postgres !== null && (

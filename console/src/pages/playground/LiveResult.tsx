@@ -1,4 +1,4 @@
-/** The live answer. */
+/** The live result. */
 
 import { useMemo, useState } from "react";
 import type { Group, Lookup, Query } from "rillbase";
@@ -52,7 +52,7 @@ export function LiveResult({ query, group, lookup }: LiveResultProps) {
           onSave={async () => null}
         />
       )}
-      <GridFoot live={live} count={null} hasKeys={group === undefined} what={group && "rows"} />
+      <GridFoot live={live} count={null} hasKeys={group === undefined} noun={group && "row"} />
     </>
   );
 }

@@ -299,6 +299,7 @@ function QueryResult(props: QueryResultProps) {
       {playgroundQuery !== null && view === "explain" && (
         <Explained
           key={stringify(playgroundQuery)}
+          hasFilter={Object.keys(playgroundQuery.filter).length > 0}
           ask={() =>
             dataCall(
               slug,

@@ -164,7 +164,7 @@ const ONWARDS: readonly (readonly [string, IconName, string, string])[] = [
 function Onwards() {
   const { slug } = useTenant();
   return (
-    <nav className="onwards" aria-label="Onwards">
+    <nav className="onwards" aria-label="Next steps">
       {ONWARDS.map(([path, icon, title, text]) => (
         <Link key={path} className="card" href={`/t/${slug}${path}`}>
           <Icon name={icon} />

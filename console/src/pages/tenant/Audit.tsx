@@ -11,7 +11,7 @@ import { Listing, Table } from "../../ui/Listing";
 import { LoadMore } from "../../ui/LoadMore";
 import { Time } from "../../ui/Time";
 
-const HEADS = ["When", "Action", "Who", "What", ""];
+const HEADS = ["Time", "Action", "Actor", "Target", ""];
 
 /** `action` and `actor` may be the start of a name. */
 type Filters = Readonly<Partial<Record<"action" | "actor" | "target_type" | "target_id", string>>>;
@@ -195,7 +195,7 @@ function Details({ entry, onFilter }: EntryProps) {
   const { action, actor, target_type, target_id } = entry;
   const offers: readonly (readonly [string, Filters])[] = [
     ["This action", { action }],
-    ["This person or key", { actor }],
+    ["This actor", { actor }],
     ["This target", { target_type, target_id }],
   ];
   return (
@@ -222,7 +222,7 @@ function Details({ entry, onFilter }: EntryProps) {
         </div>
       ))}
       <p className="soft">
-        From {entry.address ?? "within"}, request <code>{entry.request_id}</code>
+        From {entry.address ?? "the server itself"}, request <code>{entry.request_id}</code>
       </p>
     </div>
   );

@@ -219,7 +219,7 @@ function LinkDialog({ invitation: { email, link }, onClose }: LinkProps) {
   return (
     <Dialog
       title={`Send this link to ${email}`}
-      lead="This installation sends no mail. The link is valid for seven days, and only for that address."
+      lead="This installation sends no email. The link is valid for seven days, and only for that address."
       onClose={onClose}
     >
       <div className="body">

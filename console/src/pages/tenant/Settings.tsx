@@ -98,7 +98,7 @@ function Origins({ tenant }: { readonly tenant: Tenant }) {
   async function save() {
     setError(null);
     try {
-      await change({ cors_origins: text.split(/\s+/).filter(Boolean) });
+      await change({ cors_origins: originsIn(text) });
       showMessage("Origins saved.");
     } catch (thrown) {
       setError(thrown);
@@ -108,7 +108,7 @@ function Origins({ tenant }: { readonly tenant: Tenant }) {
     <section className="card life" aria-label="Origins">
       <h2>Origins of your apps</h2>
       <p className="soft">
-        Pages of these origins may use a publishable key. One per line, as in{" "}
+        Web pages of these origins can use a publishable key. One per line, such as{" "}
         <code>https://app.example.com</code>.
       </p>
       <textarea
@@ -129,6 +129,13 @@ function Origins({ tenant }: { readonly tenant: Tenant }) {
       )}
     </section>
   );
+}
+
+function originsIn(text: string): string[] {
+  return text
+    .split(/[\n,]/)
+    .map((origin) => origin.trim())
+    .filter(Boolean);
 }
 
 interface Issuer {
@@ -169,12 +176,12 @@ function Issuers() {
       )}
       {removed !== null && (
         <Confirm
-          title={`Delete the token issuer ${removed.name}?`}
+          title={`Remove the token issuer ${removed.name}?`}
           action="Remove"
           onConfirm={() => change(`issuers/${removed.id}`, { method: "DELETE" })}
           onClose={() => setRemoved(null)}
         >
-          Within a second, its tokens are rejected and the connections that they opened end.
+          Within a second, its tokens are rejected and the connections opened with them are closed.
         </Confirm>
       )}
     </section>

@@ -14,7 +14,7 @@ export function NewTopic({ onClose }: { readonly onClose: () => void }) {
   return (
     <NewDefinition
       kind="topic"
-      lead="Publications are matched with subscriptions by their places, whichever comes first."
+      lead="Publications are delivered to subscriptions that match by id or by area."
       start={START}
       preview={(name, value) => <TopicPreview name={name} definition={objectOf(value ?? null)} />}
       form={(form) => <TopicForm isNew {...form} />}
@@ -34,7 +34,7 @@ export function EditTopic({ resource: { body: topic, change }, onClose }: EditPr
   return (
     <EditDefinition
       name={topic.name}
-      lead="Existing publications keep their lifetime. How places match cannot be changed."
+      lead="Existing publications keep their lifetime. The matching cannot be changed."
       saved={{ retention_s, max_data_bytes }}
       done={`${topic.name} saved.`}
       preview={() => <TopicPreview name={topic.name} definition={shown} />}

@@ -6,6 +6,7 @@
 import { type MouseEvent, useMemo } from "react";
 import type { Topic } from "../../api/types";
 import { Icon } from "../../ui/Icon";
+import { counted } from "../../ui/units";
 import { useCities } from "./map/cities";
 import { marksOf } from "./map/clusters";
 import { Graticule, inView, Outlines } from "./map/Ground";
@@ -43,7 +44,7 @@ export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: Map
       <svg
         ref={map.element}
         role="application"
-        aria-label={`${publications.length} publications on a map. Arrow keys move it, plus and minus zoom, 0 fits it.`}
+        aria-label={`${counted(publications.length, "publication")} on a map. Arrow keys move it, plus and minus zoom, 0 fits it.`}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard moves the map.
         tabIndex={0}
         onClick={click}

@@ -16,6 +16,7 @@ import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { Time } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
+import { counted } from "../../ui/units";
 import { useSubmit } from "../../ui/useSubmit";
 import { usePublications } from "./follow";
 import { isMatch, type TopicPublication } from "./publications";
@@ -217,8 +218,7 @@ function Publish({ topic, id, point, isLive }: PublishProps) {
 }
 
 function publishedText(count: number, isIncluded: boolean): string {
-  const subscriptions = `${count} ${count === 1 ? "subscription" : "subscriptions"}`;
-  return `Published to ${subscriptions}${isIncluded ? ", this page included" : ""}.`;
+  return `Published to ${counted(count, "subscription")}${isIncluded ? ", this page included" : ""}.`;
 }
 
 function placeBody(topic: Topic, place: string, radius: number): Place {

@@ -9,8 +9,8 @@ import { NewTopic } from "./TopicDialog";
 import { KINDS } from "./TopicForm";
 
 const ABOUT =
-  "A topic matches publications with subscriptions, whichever comes first: by id, by " +
-  "hierarchy or by place, in the past and in the future.";
+  "A topic delivers publications to matching subscriptions: by id, by " +
+  "hierarchy or by area. Subscriptions can also receive publications that were retained before they began.";
 
 export default function Topics() {
   const { slug } = useTenant();

@@ -174,7 +174,7 @@ function Deliveries({ id }: { readonly id: string }) {
       {(items) => (
         <Table
           stacks
-          heads={["When", "Event", "State", "Attempts", "Response", ""]}
+          heads={["Time", "Event", "State", "Attempts", "Response", ""]}
           numbers={["Attempts", "Response"]}
         >
           {items.map((delivery) => (

@@ -38,9 +38,8 @@ export default function Webhooks() {
             read={webhooks}
             empty={
               <Empty icon="webhook" title="No webhooks yet" actions={add || undefined}>
-                A webhook is a URL of yours that is notified of events, such as a new key, a new
-                member or a match of a topic's subscription. Messages are signed and retried until
-                they arrive.
+                A webhook sends events to a URL of yours, such as a new key, a new member or a match
+                of a topic's subscription. Deliveries are signed, and retried if they fail.
               </Empty>
             }
           >
@@ -104,7 +103,7 @@ function NewWebhookDialog({ onCreate, onClose }: DialogProps) {
   return (
     <FormDialog
       title="New webhook"
-      lead="The URL is verified first: the receiver must return the challenge that it is sent."
+      lead="The URL is verified first: it has to return the challenge that Rillbase sends."
       action="Create webhook"
       canSubmit={name !== "" && url !== ""}
       onSubmit={() => onCreate({ name, url, events: events.split(/[\s,]+/).filter(Boolean) })}
@@ -115,7 +114,7 @@ function NewWebhookDialog({ onCreate, onClose }: DialogProps) {
       </Field>
       <Field
         label="URL"
-        hint="https, and public. Development installations also take loopback addresses."
+        hint="A public https URL. Development installations also accept loopback addresses."
       >
         <input
           className="input mono"
@@ -126,7 +125,7 @@ function NewWebhookDialog({ onCreate, onClose }: DialogProps) {
       </Field>
       <Field
         label="Events"
-        hint="Event types, such as api_key.created; api_key.* for all of a kind; * for all."
+        hint="Event types such as api_key.created, a prefix such as api_key.*, or * for all events."
       >
         <input
           className="input mono"

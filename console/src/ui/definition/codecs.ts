@@ -145,7 +145,7 @@ export function uniqueName(taken: readonly string[]): Codec<string> {
     show: (name) => name,
     read(name) {
       if (name === "") return { wrong: "A name is required." };
-      return taken.includes(name) ? { wrong: "This name is taken." } : { value: name };
+      return taken.includes(name) ? { wrong: "This name is already in use." } : { value: name };
     },
   };
 }

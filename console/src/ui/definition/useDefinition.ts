@@ -55,12 +55,14 @@ interface Rejection {
   readonly errors: readonly ValidationError[];
 }
 
+/** What is not declared has no text. */
+const NOTHING = formatJson(null);
 const UNFINISHED = "Correct the marked fields first.";
 
 export function useDefinition({ base, member, held }: Options): Definition {
   const [rejection, setRejection] = useState<Rejection | null>(null);
   const viewing = useViewing();
-  const editing = useEditing(base, held);
+  const editing = useEditing(base === NOTHING ? "" : base, held);
   const { value, text, unfinished } = editing;
   const [, change] = held;
   return {
@@ -119,13 +121,17 @@ function useEditing(base: string, [draft, change]: HeldDraft): Editing {
     isChanged: draft !== null,
     isOutdated: draft !== null && draft.base !== base,
     setText: (to) => edit(() => ({ text: to })),
-    setValue: (to) => edit(() => ({ text: formatJson(to) })),
+    setValue: (to) => edit(() => ({ text: textOf(to) })),
     setPart: (part, typed, to) =>
       edit(({ unfinished }) => ({
         unfinished: withPart(unfinished, part, typed),
-        ...(to === undefined ? {} : { text: formatJson(to) }),
+        ...(to === undefined ? {} : { text: textOf(to) }),
       })),
   };
+}
+
+function textOf(value: Json): string {
+  return value === null ? "" : formatJson(value);
 }
 
 /** Drops parts that are no longer there. A draft that is like what it was made from is none. */

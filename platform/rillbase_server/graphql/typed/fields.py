@@ -186,7 +186,7 @@ class CollectionFields:
                 },
                 subscribe=self._watch,
                 resolve=lambda event, _info, **_: event,
-                description=f"Subscribe to a query of {self.declared.collection}: its answer, "
+                description=f"Subscribe to a query of {self.declared.collection}: its result, "
                 "then each change.",
             ),
             **(self.groups.subscriptions() if self.groups is not None else {}),

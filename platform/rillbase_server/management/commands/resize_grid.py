@@ -1,4 +1,4 @@
-"""Resize the matching grid that all tenants share, while it serves."""
+"""Resize the matching grid that all tenants share, without downtime."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ export function BulkEdit({ whom, fields, onApply, onClose }: BulkEditProps) {
       onClose={onClose}
     >
       <Segments
-        label="How"
+        label="Kind of change"
         options={[
           ["field", "Set a field"],
           ["update", "Update operators"],

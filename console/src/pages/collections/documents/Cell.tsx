@@ -1,7 +1,7 @@
 /** One value in the grid, and the editor that replaces it. */
 
 import { useId, useRef, useState } from "react";
-import { editableText, kindOf, linkOf, textOf, typeChange, typedValue } from "./values";
+import { editableText, kindOf, linkOf, membersOf, textOf, typeChange, typedValue } from "./values";
 
 interface ValueProps {
   readonly value: unknown;
@@ -20,7 +20,28 @@ export function CellValue({ value, isPlain = false }: ValueProps) {
       </a>
     );
   }
+  if (kind === "object" || kind === "array") return <MemberChips value={value as object} />;
   return <span className={`value ${kind}`}>{textOf(value)}</span>;
+}
+
+function MemberChips({ value }: { readonly value: object }) {
+  const { shown, omitted } = membersOf(value);
+  const kind = Array.isArray(value) ? "array" : "object";
+  if (shown.length === 0) {
+    return <span className={`value ${kind}`}>{kind === "array" ? "[]" : "{}"}</span>;
+  }
+  return (
+    <span className={`value ${kind}`} title={textOf(value)}>
+      {shown.map(([name, text], place) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: an array may have equal members.
+        <span className="member" key={place}>
+          {name !== "" && <span className="member-name">{name} </span>}
+          {text}
+        </span>
+      ))}
+      {omitted > 0 && <span className="member-name">+{omitted}</span>}
+    </span>
+  );
 }
 
 interface EditorProps {

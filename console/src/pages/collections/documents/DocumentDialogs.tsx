@@ -3,6 +3,7 @@
 import type { useTenant } from "../../../api/tenant";
 import type { Collection } from "../../../api/types";
 import { Confirm } from "../../../ui/Confirm";
+import { counted } from "../../../ui/units";
 import { BulkEdit } from "./BulkEdit";
 import { CodeDialog } from "./CodeDialog";
 import type { GridQuery } from "./gridQuery";
@@ -76,7 +77,7 @@ export function DocumentDialogs(props: DialogsProps) {
 
 /** Changes or deletes the selected rows. */
 function SelectionDialog({ dialog, rows, fields, writes, onDone, onClose }: DialogsProps) {
-  const affected = rows.length === 1 ? "1 document" : `${rows.length} documents`;
+  const affected = counted(rows.length, "document");
   if (dialog === "edit") {
     const filter = { _id: { $in: rows.map(({ id }) => id) } };
     return <EditDialog {...{ affected, filter, fields, writes, onClose }} />;
@@ -96,7 +97,7 @@ function SelectionDialog({ dialog, rows, fields, writes, onDone, onClose }: Dial
 /** Changes or deletes every document that matches the filter. */
 function MatchingDialog(props: DialogsProps) {
   const { dialog, count, filter, fields, writes, onClose } = props;
-  const affected = count === null ? "all matching documents" : `${count} documents`;
+  const affected = count === null ? "all matching documents" : counted(count, "document");
   if (dialog === "edit-all") {
     return <EditDialog {...{ affected, filter, fields, writes, onClose }} />;
   }

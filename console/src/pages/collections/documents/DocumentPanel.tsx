@@ -14,7 +14,7 @@ import type { DocumentView } from "./gridAddress";
 import type { Row } from "./useLiveDocuments";
 import type { Writes } from "./useWrites";
 import { ValueTree } from "./ValueTree";
-import { hasAwkwardNames, keyOf, prettyText, updateBetween } from "./values";
+import { hasAwkwardNames, idText, keyOf, prettyText, updateBetween } from "./values";
 import "../../../ui/panel.css";
 import "./panel.css";
 
@@ -40,15 +40,15 @@ export function DocumentPanel(props: PanelProps) {
   const { documents, id, view, mayWrite, onView, onSave, onDelete, onClose } = props;
   const { items, isLoading } = useLive(useMemo(() => documents.doc(id).query, [documents, id]));
   const item = items[0];
-  const text = keyOf(id);
+  const title = idText(id);
   return (
-    <section className="panel" aria-label={`Document ${text}`}>
+    <section className="panel" aria-label={`Document ${title}`}>
       <header>
         <div className="what">
-          <strong className="mono cut" title={text}>
-            {text}
+          <strong className="mono cut" title={title}>
+            {title}
           </strong>
-          <CopyButton text={text} label="Copy the id" />
+          <CopyButton text={keyOf(id)} label="Copy the id" />
           {item?.version !== undefined && <span className="badge">v{item.version}</span>}
         </div>
         <div className="tools">
@@ -146,7 +146,7 @@ function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
         <footer>
           {isBehind && base.version !== null && (
             <span className="badge warn" title="Only your changes will be written.">
-              changed meanwhile
+              changed by someone else
             </span>
           )}
           <button

@@ -2,7 +2,7 @@
 
 import type { QueryState } from "rillbase";
 import { GRID_SHORTCUTS } from "../../../shell/shortcuts";
-import { numberText } from "../../../ui/units";
+import { counted } from "../../../ui/units";
 import { type LiveDocuments, MAX_ROWS } from "./useLiveDocuments";
 
 const STATES: Readonly<Record<QueryState, readonly [string, string]>> = {
@@ -27,12 +27,12 @@ interface GridFootProps {
   readonly live: LiveDocuments;
   readonly count: number | null;
   /** What is counted. */
-  readonly what?: string | undefined;
+  readonly noun?: string | undefined;
   /** Whether to show the keyboard shortcuts of the grid. */
   readonly hasKeys?: boolean;
 }
 
-export function GridFoot({ live, count, what = "documents", hasKeys = true }: GridFootProps) {
+export function GridFoot({ live, count, noun = "document", hasKeys = true }: GridFootProps) {
   const loadedCount = live.items.length;
   const isCut = loadedCount >= MAX_ROWS && count !== null && count > loadedCount;
   return (
@@ -44,7 +44,7 @@ export function GridFoot({ live, count, what = "documents", hasKeys = true }: Gr
         </button>
       )}
       <span className="number" data-testid="count">
-        {numberText(live.isComplete ? loadedCount : (count ?? loadedCount))} {what}
+        {counted(live.isComplete ? loadedCount : (count ?? loadedCount), noun)}
       </span>
       {isCut && (
         <span>

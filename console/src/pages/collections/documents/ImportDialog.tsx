@@ -30,7 +30,7 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
   const path = `/v1/collections/${collection}/import`;
   const target: ImportTarget = {
     title: `Import into ${collection}`,
-    lead: "Each record becomes a document. Records with errors are reported and left out.",
+    lead: "Each record becomes a document. Records with errors are reported and skipped.",
     action: "Import",
     formats: ["csv", "json", "ndjson", "parquet"],
     previewPath: `${path}:preview`,
@@ -53,5 +53,5 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
 }
 
 function outcomeOf({ written, skipped, failed, errors }: Job): ImportOutcome {
-  return { summary: `${written} written, ${skipped} skipped, ${failed} refused.`, failed, errors };
+  return { summary: `${written} written, ${skipped} skipped, ${failed} rejected.`, failed, errors };
 }

@@ -73,7 +73,7 @@ function Chip({ lookup, collections, fields, onChange, onRemove }: ChipProps) {
   return (
     <span
       className="condition"
-      title="One document, or a list where the field holds or leads to a list"
+      title="One document, or a list of documents if the field contains a list"
     >
       <select
         className="field-name"

@@ -2,7 +2,7 @@
 
 import { CellValue } from "./Cell";
 import { type Line, labelOf } from "./lookups";
-import { keyOf } from "./values";
+import { idText } from "./values";
 
 interface NestedRowsProps {
   readonly lines: readonly Line[];
@@ -40,7 +40,7 @@ function Members({ document }: { readonly document: Readonly<Record<string, unkn
   const { _id, ...rest } = document;
   return (
     <>
-      <strong className="mono">{keyOf(_id)}</strong>
+      <strong className="mono">{idText(_id)}</strong>
       {Object.entries(rest).map(([name, value]) => (
         <span key={name} className="nested-member">
           <span className="soft">{name}</span> <CellValue value={value} />

@@ -1,7 +1,7 @@
 /** The fields that the grid shows, and their widths. */
 
 import type { Row } from "./useLiveDocuments";
-import { kindOf, textOf } from "./values";
+import { cellLength } from "./values";
 
 export interface Column {
   readonly path: string;
@@ -42,11 +42,9 @@ export function columnsOf(
 }
 
 function widthOf(path: string, sample: readonly Row[]): number {
-  const lengths = sample.map(({ document }) => textOf(document[path]).length).sort((a, b) => a - b);
+  const lengths = sample.map(({ document }) => cellLength(document[path])).sort((a, b) => a - b);
   // The longest tenth of the values may be truncated.
   const usual = lengths[Math.floor(lengths.length * 0.9)] ?? 0;
-  const isWide = sample.some(({ document }) => kindOf(document[path]) === "object");
-  const most = isWide ? 240 : MAX_PX;
   const width = Math.max(usual, path.length + 3) * CHAR_PX + PADDING_PX;
-  return Math.round(Math.min(most, Math.max(MIN_PX, width)));
+  return Math.round(Math.min(MAX_PX, Math.max(MIN_PX, width)));
 }

@@ -2,7 +2,7 @@
 
 import type { Lookup } from "rillbase";
 import { joinWords, splitWords } from "../../../shell/addressWords";
-import { keyOf } from "./values";
+import { idText } from "./values";
 
 type Plain = Record<string, unknown>;
 
@@ -73,5 +73,5 @@ function lineOf(name: string, value: unknown, key: string): Line {
 
 /** Returns the referenced documents of a row as text, for screen readers. */
 export function labelOf({ name, document, word }: Line): string {
-  return `${name}: ${document === null ? word : keyOf(document._id)}`;
+  return `${name}: ${document === null ? word : idText(document._id)}`;
 }

@@ -4,9 +4,10 @@ import { useMemo } from "react";
 import type { Client, Collection } from "rillbase";
 import { failureOf } from "../../../api/failure";
 import { useToasts } from "../../../ui/toasts";
+import { counted } from "../../../ui/units";
 import { type Edit, type Unsaved, writeField } from "./cellWrite";
 import type { Row } from "./useLiveDocuments";
-import { keyOf } from "./values";
+import { idText } from "./values";
 
 type Plain = Record<string, unknown>;
 type Documents = Collection<Plain>;
@@ -40,7 +41,7 @@ export function useWrites(client: Client, collection: string, looksUp: boolean):
         if (conflict !== null) return conflict;
         const undo =
           before === undefined ? { $unset: { [path]: "" } } : { $set: { [path]: before } };
-        showMessage(`${path} of ${keyOf(row.id)} changed.`, () => documents.update(row.id, undo));
+        showMessage(`${path} of ${idText(row.id)} changed.`, () => documents.update(row.id, undo));
       } catch (error) {
         return { reason: failureOf(error).summary };
       }
@@ -49,12 +50,13 @@ export function useWrites(client: Client, collection: string, looksUp: boolean):
     async function remove(rows: readonly Row[]) {
       const removed = await originals(rows);
       await deleteRows(documents, rows);
-      const text = rows.length === 1 ? "Document deleted." : `${rows.length} documents deleted.`;
+      const text =
+        rows.length === 1 ? "Document deleted." : `${counted(rows.length, "document")} deleted.`;
       showMessage(text, () => insertAll(documents, removed));
     }
     async function report(calls: Promise<number>, verb: string) {
       const changed = await calls;
-      showMessage(`${changed} ${changed === 1 ? "document" : "documents"} ${verb}.`);
+      showMessage(`${counted(changed, "document")} ${verb}.`);
     }
     return {
       save,

@@ -59,6 +59,58 @@ export function textOf(value: unknown): string {
   }
 }
 
+const MAX_MEMBERS = 8;
+
+/** The members of an object or an array in a cell, at most a few of them. */
+export interface Members {
+  /** Names are empty in an array. */
+  readonly shown: readonly (readonly [name: string, text: string])[];
+  readonly omitted: number;
+}
+
+/** Returns the members of an object or an array, each in a short text without type markers. */
+export function membersOf(value: object): Members {
+  if (isPoint(value)) return { shown: [["Point", value.coordinates.join(", ")]], omitted: 0 };
+  const isList = Array.isArray(value);
+  const entries = Object.entries(value);
+  return {
+    shown: entries
+      .slice(0, MAX_MEMBERS)
+      .map(([name, member]) => [isList ? "" : name, briefText(member)] as const),
+    omitted: Math.max(0, entries.length - MAX_MEMBERS),
+  };
+}
+
+interface Point {
+  readonly type: "Point";
+  readonly coordinates: readonly unknown[];
+}
+
+/** Whether a value is a GeoJSON point and nothing else. */
+function isPoint(value: object): value is Point {
+  const { type, coordinates, ...others } = value as Partial<Point>;
+  return type === "Point" && Array.isArray(coordinates) && Object.keys(others).length === 0;
+}
+
+const MAX_BRIEF_CHARS = 60;
+
+function briefText(value: unknown): string {
+  const kind = kindOf(value);
+  if (kind !== "array" && kind !== "object") return textOf(value).slice(0, MAX_BRIEF_CHARS);
+  const { shown, omitted } = membersOf(value as object);
+  const texts = shown.map(([name, text]) => (name === "" ? text : `${name}: ${text}`));
+  const text = [...texts, ...(omitted > 0 ? ["…"] : [])].join(", ");
+  return (kind === "array" ? text : `{${text}}`).slice(0, MAX_BRIEF_CHARS);
+}
+
+/** How many characters a value takes in a cell. */
+export function cellLength(value: unknown): number {
+  const kind = kindOf(value);
+  if (kind !== "array" && kind !== "object") return textOf(value).length;
+  const { shown } = membersOf(value as object);
+  return shown.reduce((sum, [name, text]) => sum + name.length + text.length + 3, 0);
+}
+
 export function dateText(date: Date): string {
   return Number.isNaN(date.getTime())
     ? "no date"
@@ -158,6 +210,11 @@ export function prettyText(value: unknown): string {
 /** Returns a text that is equal for equal ids. */
 export function keyOf(id: unknown): string {
   return typeof id === "string" ? id : printTyped(id);
+}
+
+/** Returns an id for people: an ObjectId by its digits alone. */
+export function idText(id: unknown): string {
+  return id instanceof ObjectId ? String(id) : keyOf(id);
 }
 
 /** Returns whether two values are equal, with their types. */

@@ -8,6 +8,7 @@ import { ErrorNotice } from "../../../ui/ErrorNotice";
 import { Icon } from "../../../ui/Icon";
 import { JsonEditor } from "../../../ui/JsonEditor";
 import { Table } from "../../../ui/Listing";
+import { counted } from "../../../ui/units";
 import { useSubmit } from "../../../ui/useSubmit";
 import { ACTIONS } from "./rulesModel";
 import { type Trial, tryRules } from "./trial";
@@ -61,8 +62,8 @@ function TrialResult({ trial: { documents, visible, all } }: { readonly trial: T
   return (
     <>
       <p role="status">
-        Sees <strong className="number">{visible.toLocaleString("en")}</strong> of{" "}
-        <span className="number">{all.toLocaleString("en")}</span> documents.
+        This user sees <strong className="number">{visible.toLocaleString("en")}</strong> of{" "}
+        <span className="number">{counted(all, "document")}</span>.
       </p>
       {documents.length > 0 && (
         <Table heads={["Document", ...ACTIONS.map(([, title]) => title)]}>
