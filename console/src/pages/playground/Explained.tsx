@@ -7,8 +7,8 @@ import { Code } from "../../ui/Code";
 import { Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Icon } from "../../ui/Icon";
-import { adviceText } from "../collections/advice";
 import { counted, numberText } from "../../ui/units";
+import { adviceText } from "../collections/advice";
 
 interface Explanation {
   readonly plan: {
