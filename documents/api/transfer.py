@@ -51,7 +51,8 @@ async def import_file(call: Call) -> CallResponse:
     if mode not in MODES:
         raise _wrong("mode", f"One of {', '.join(MODES)}.")
     form = read_format(call.body.require(*MEDIA_TYPES), query)
-    collection = await facts.find(call.tenant.id, name)
+    # The job refers to the collection's row, which a former one with this name may still have.
+    collection = await facts.find(call.tenant.id, name, fresh=True)
     resumed = _uuid("resume", query["resume"]) if "resume" in query else None
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     max_bytes = environment().rillbase_import_max_bytes

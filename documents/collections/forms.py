@@ -11,6 +11,7 @@ from rest_framework import serializers
 
 from documents.backend import Backend
 from documents.collections.indexes import MAX_INDEX_FIELDS, MAX_INDEXES
+from documents.index_fields import SPATIAL_ORDERS, FieldOrder
 from documents.technique import DECLARED_TECHNIQUES, DeclaredTechnique
 from foundation.api.bodies import BodySerializer
 from storage_engine.node.admin import is_configured
@@ -38,23 +39,26 @@ class PathField(PatternField):
 @extend_schema_field(
     {
         "type": "array",
-        "prefixItems": [{"type": "string"}, {"type": "integer", "enum": [1, -1]}],
+        "prefixItems": [{"type": "string"}, {"enum": [1, -1, *SPATIAL_ORDERS]}],
         "minItems": 2,
         "maxItems": 2,
     }
 )
-class IndexPartField(serializers.Field[tuple[str, int], object, list[object], object]):
-    """A path and a direction."""
+class IndexPartField(serializers.Field[tuple[str, FieldOrder], object, list[object], object]):
+    """A path and a direction, or a path and a spatial order."""
 
-    def to_internal_value(self, data: object) -> tuple[str, int]:
+    def to_internal_value(self, data: object) -> tuple[str, FieldOrder]:
         if not isinstance(data, list) or len(data) != _PAIR:
             raise serializers.ValidationError(
                 'A field of an index has the form ["path", 1].', "invalid"
             )
-        path, direction = data
-        if type(direction) is not int or direction not in (1, -1):
-            raise serializers.ValidationError("The direction must be 1 or -1.", "invalid")
-        return str(PathField().run_validation(path)), direction
+        path, order = data
+        is_direction = type(order) is int and order in (1, -1)
+        if not is_direction and not (isinstance(order, str) and order in SPATIAL_ORDERS):
+            raise serializers.ValidationError(
+                'The order must be 1, -1, "2dsphere" or "2d".', "invalid"
+            )
+        return str(PathField().run_validation(path)), order
 
     def to_representation(self, value: object) -> list[object]:
         return list(value) if isinstance(value, (list, tuple)) else []
@@ -109,7 +113,8 @@ class DeclaredIndex(BodySerializer):
         child=IndexPartField(),
         min_length=1,
         max_length=MAX_INDEX_FIELDS,
-        help_text="Paths with their directions, 1 or -1.",
+        help_text="Paths with their directions, 1 or -1; or one path with `2dsphere` or `2d`, for "
+        "queries by geometry.",
     )
     unique = serializers.BooleanField(default=False)
     technique = serializers.ChoiceField(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from documents.index_fields import IndexFields, is_spatial, parse_index_fields
 from documents.models import Index
 from documents.technique import DeclaredTechnique
 from foundation.errors import FieldProblem, InvalidBody
@@ -24,7 +25,7 @@ class IndexDeclaration:
     """The declaration of an index."""
 
     name: str
-    fields: tuple[tuple[str, int], ...]
+    fields: IndexFields
     unique: bool = False
     technique: DeclaredTechnique = DeclaredTechnique.AUTO
 
@@ -39,16 +40,16 @@ class IndexDeclaration:
         )
 
 
-def fields_of(index: Index) -> tuple[tuple[str, int], ...]:
-    """Return an index's paths with their directions."""
-    return tuple((str(path), int(direction)) for path, direction in index.fields)
+def fields_of(index: Index) -> IndexFields:
+    """Return an index's paths with their orders."""
+    return parse_index_fields(index.fields)
 
 
 def declared_indexes(
     declared: Iterable[Mapping[str, object]], *, is_native: bool
 ) -> list[IndexDeclaration]:
     """Return the indexes that a validated body declares. Raise if a name or a path is repeated, or
-    if a technique is not possible.
+    if a technique or a spatial order is not possible.
     """
     indexes: list[IndexDeclaration] = []
     problems: list[FieldProblem] = []
@@ -69,6 +70,7 @@ def declared_indexes(
             elif index.unique:
                 detail = "Only composite indexes can be unique."
                 problems.append(FieldProblem(path, "unsupported", detail))
+        problems += _spatial_problems(index, f"/indexes/{number}")
         if any(index.name == other.name for other in indexes):
             problems.append(
                 FieldProblem(f"/indexes/{number}/name", "duplicate", "The name is used twice.")
@@ -81,6 +83,23 @@ def declared_indexes(
     if problems:
         raise InvalidBody(errors=problems)
     return indexes
+
+
+def _spatial_problems(index: IndexDeclaration, path: str) -> list[FieldProblem]:
+    """Return why a spatial index is not possible."""
+    if not is_spatial(index.fields):
+        return []
+    problems = []
+    if len(index.fields) > 1:
+        detail = "A spatial index has one field."
+        problems.append(FieldProblem(f"{path}/fields", "unsupported", detail))
+    if index.unique:
+        detail = "A spatial index cannot be unique."
+        problems.append(FieldProblem(f"{path}/unique", "unsupported", detail))
+    if index.technique.initial != DeclaredTechnique.COMPOSITE:
+        detail = "A spatial index has no other technique than composite."
+        problems.append(FieldProblem(f"{path}/technique", "unsupported", detail))
+    return problems
 
 
 def ttl_index(ttl: Mapping[str, object] | None) -> list[IndexDeclaration]:

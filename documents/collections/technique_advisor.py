@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from documents.backend import Backend
 from documents.collections.actions import replace_index
-from documents.collections.indexes import TTL_INDEX
+from documents.collections.indexes import TTL_INDEX, fields_of
 from documents.collections.node_upkeep import (
     CollectionCounters,
     StoredSize,
@@ -29,6 +29,7 @@ from documents.collections.node_upkeep import (
     sizes_of,
 )
 from documents.collections.technique_advice import IndexUse, TechniqueAdvice, advise
+from documents.index_fields import is_spatial
 from documents.models import Collection, Index
 from documents.store.locks import lock_exclusively
 from documents.technique import DeclaredTechnique
@@ -79,7 +80,8 @@ def advise_on(tenant_id: UUID, collection_id: UUID, now: datetime.datetime) -> N
     with scoped(tenant_id=tenant_id):
         rows = Index.objects.filter(collection=collection_id).order_by("number")
         for index in _automatic(rows):
-            if counters is not None and index.number in counters.indexes:
+            is_counted = counters is not None and index.number in counters.indexes
+            if counters is not None and is_counted and not is_spatial(fields_of(index)):
                 _advise(index, counters, size, now)
             index.counters_at = now
             index.save(update_fields=["counters", "counters_at", "advice"])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from documents.backend import Backend
+from documents.index_fields import IndexFields, parse_index_fields
 from documents.store.database import pool, scope
 from documents.technique import DeclaredTechnique
 from foundation.environment import environment
@@ -50,7 +51,7 @@ class IndexFacts:
 
     number: int
     name: str
-    fields: tuple[tuple[str, int], ...]
+    fields: IndexFields
     unique: bool
     ready: bool
     #: How its entries are stored.
@@ -146,7 +147,7 @@ def _index(rows: StatementResult, number: int) -> IndexFacts:
     return IndexFacts(
         number=rows.integer(number, 0),
         name=rows.text(number, 1),
-        fields=tuple((str(path), int(direction)) for path, direction in fields),
+        fields=parse_index_fields(fields),
         unique=rows.boolean(number, 3),
         ready=rows.boolean(number, 4),
         technique=DeclaredTechnique(rows.text(number, 5)).initial,

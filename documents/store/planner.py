@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from documents.index_fields import FieldOrder
 from documents.store.facts import CollectionFacts, IndexFacts
 from documents.store.keys import BEHIND_ALL
 from foundation.postgres import Statement, StatementRunner
@@ -21,7 +22,7 @@ from rillbase_native import Bounds, Filter, Sort
 
 Range = tuple[bytes, bytes | None]
 CandidateOrder = Literal["id", "index", "time", "any"]
-Fields = Sequence[tuple[str, int]]
+Fields = Sequence[tuple[str, FieldOrder]]
 #: In a filter as BSON, an array as the operand of `$eq` or within that of `$in` or `$all`.
 _ARRAY_OPERAND = re.compile(rb"\x04(\$eq|\d+)\0")
 EVERYTHING: list[Range] = [(b"", None)]

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from documents.store import facts
 from documents.store.attempt import Ended
+from documents.store.facts import ConcurrentDefinitionChange
 from documents.store.group import run_alone, run_group
 from documents.store.node.writes import write_to_node
 from documents.store.write import WriteCall, WriteResult
@@ -148,7 +149,11 @@ _writers = PerLoop(WriteBatcher)
 
 async def write(call: WriteCall) -> WriteResult:
     """Write, durably, and return the result; raise the error if the whole write is rejected."""
-    ended = await _writers.get().submit(call)
+    writers = _writers.get()
+    ended = await writers.submit(call)
+    if isinstance(ended, ConcurrentDefinitionChange):
+        # The collection may be in the other backend since a moment ago; nothing was written.
+        ended = await writers.submit(call)
     if isinstance(ended, ApiError):
         raise ended
     return ended

@@ -75,8 +75,8 @@ __all__ = [
 ]
 
 _JsonValue: TypeAlias = None | bool | int | float | str | list[_JsonValue] | dict[str, _JsonValue]
-# Path and direction.
-_Fields: TypeAlias = Sequence[tuple[str, int]]
+# Path and direction, or the path and the order of a spatial index.
+_Fields: TypeAlias = Sequence[tuple[str, int | str]]
 # Number of the index, key, whether it takes part in sorting, whether it is enforced.
 _Entry: TypeAlias = tuple[int, bytes, bool, bool]
 # The first key, and the first one behind; None: to the end.

@@ -62,7 +62,8 @@ async def call(
 
 def _error(rejected: CommandRejected) -> Exception:
     match rejected.code:
-        case "SNAPSHOTEXPIRED":
+        case "SNAPSHOTEXPIRED" | "NO_INDEX":
+            # The snapshot, or the index of the plan, was dropped between two parts of a query.
             return OutdatedCall()
         case "TOO_LARGE":
             return TooLarge()

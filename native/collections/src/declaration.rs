@@ -2,6 +2,7 @@
 
 use rillbase_documents::elements::DocumentLimits;
 use rillbase_query::bson::{Document, ValueRef};
+use rillbase_query::index::FieldOrder;
 
 use crate::definition::{IndexTechnique, NativeDefinition, NativeIndex};
 use crate::error::{Error, Result};
@@ -112,22 +113,42 @@ fn index(value: ValueRef<'_>) -> Result<NativeIndex> {
     if !(1..=MAX_FIELDS).contains(&index.fields.len()) {
         return Err(invalid("fields", "1 to 32 fields"));
     }
+    if index.is_spatial() && (index.fields.len() > 1 || index.is_unique) {
+        return Err(invalid(
+            "fields",
+            "one field of a spatial index, not unique",
+        ));
+    }
+    if index.is_spatial() && index.technique != IndexTechnique::Composite {
+        return Err(invalid(
+            "technique",
+            "composite, since the index is spatial",
+        ));
+    }
     if index.is_unique && index.technique != IndexTechnique::Composite {
         return Err(invalid("technique", "composite, since the index is unique"));
     }
     Ok(index)
 }
 
-fn field(value: ValueRef<'_>) -> Result<(String, i32)> {
+fn field(value: ValueRef<'_>) -> Result<(String, FieldOrder)> {
     let mut parts = match value {
         ValueRef::Array(parts) => parts.iter(),
         _ => return Err(invalid("fields", "pairs of a path and a direction")),
     };
     match (parts.next(), parts.next(), parts.next()) {
         (Some(ValueRef::String(path)), Some(ValueRef::Int32(direction @ (1 | -1))), None) => {
-            Ok((path.to_owned(), direction))
+            Ok((path.to_owned(), FieldOrder::directed(direction)))
         }
-        _ => Err(invalid("fields", "pairs of a path, and 1 or -1")),
+        (Some(ValueRef::String(path)), Some(ValueRef::String(name)), None) => {
+            let order = FieldOrder::spatial(name);
+            let order = order.ok_or_else(|| invalid("fields", "2dsphere or 2d"))?;
+            Ok((path.to_owned(), order))
+        }
+        _ => Err(invalid(
+            "fields",
+            "pairs of a path, and 1, -1, \"2dsphere\" or \"2d\"",
+        )),
     }
 }
 
@@ -170,7 +191,13 @@ mod tests {
         let definition = parse(text).unwrap();
         assert!(definition.schema.is_some());
         let index = definition.index(2).unwrap();
-        assert_eq!(index.fields, [("shop".into(), 1), ("price".into(), -1)]);
+        assert_eq!(
+            index.fields,
+            [
+                ("shop".into(), FieldOrder::Ascending),
+                ("price".into(), FieldOrder::Descending)
+            ]
+        );
         assert!(index.is_unique && !index.is_ready);
         assert_eq!(index.technique, IndexTechnique::Composite);
         assert_eq!(definition.index(3).unwrap().technique, IndexTechnique::Lazy);

@@ -7,7 +7,7 @@ use rillbase_documents::definition::CollectionDefinition;
 use rillbase_documents::elements::DocumentLimits;
 use rillbase_documents::entry::{IndexDefinition, fields};
 use rillbase_query::bson::{Document, ValueRef};
-use rillbase_query::index::IndexField;
+use rillbase_query::index::{FieldOrder, IndexField};
 
 use crate::error::{Error, Result};
 use crate::format::EntryForm;
@@ -83,8 +83,8 @@ pub struct NativeIndex {
     pub number: u32,
     /// Its name, for refusals.
     pub name: String,
-    /// Its fields, with 1 for ascending and -1 for descending.
-    pub fields: Vec<(String, i32)>,
+    /// Its fields.
+    pub fields: Vec<(String, FieldOrder)>,
     /// Whether no two documents may have equal values.
     pub is_unique: bool,
     /// How its entries are stored. Does not change.
@@ -97,6 +97,11 @@ pub struct NativeIndex {
 }
 
 impl NativeIndex {
+    /// Whether its keys are cells of geometries.
+    pub fn is_spatial(&self) -> bool {
+        self.fields.iter().any(|(_, order)| order.is_spatial())
+    }
+
     pub(crate) fn fields(&self) -> Vec<IndexField> {
         fields(&self.fields)
     }
@@ -194,9 +199,9 @@ impl NativeDefinition {
             }
             out.push(u8::from(index.is_ready));
             out.put_varint(index.fields.len() as u64);
-            for (path, direction) in &index.fields {
+            for (path, order) in &index.fields {
                 out.put_slice(path.as_bytes());
-                out.push(u8::from(*direction < 0));
+                out.push(order.byte());
             }
         }
         out
@@ -249,7 +254,8 @@ fn index(reader: &mut ByteReader<'_>, has_technique: bool) -> ReadResult<NativeI
         is_ready: reader.flag()?,
         fields: reader.list(|reader| {
             let path = reader.text()?.to_owned();
-            Ok((path, if reader.flag()? { -1 } else { 1 }))
+            let order = FieldOrder::from_byte(reader.byte()?);
+            Ok((path, reader.check(order, "an order")?))
         })?,
     })
 }
@@ -283,7 +289,10 @@ mod tests {
             indexes: vec![NativeIndex {
                 number: 2,
                 name: "by price".into(),
-                fields: vec![("shop".into(), 1), ("price".into(), -1)],
+                fields: vec![
+                    ("shop".into(), FieldOrder::Ascending),
+                    ("price".into(), FieldOrder::Descending),
+                ],
                 is_unique: true,
                 technique: IndexTechnique::Composite,
                 is_ready: false,
@@ -310,7 +319,7 @@ mod tests {
         let definition = NativeDefinition::decode(&bytes).unwrap();
         let index = definition.index(2).unwrap();
         assert_eq!(index.technique, IndexTechnique::Composite);
-        assert_eq!(index.fields, [("price".into(), -1)]);
+        assert_eq!(index.fields, [("price".into(), FieldOrder::Descending)]);
         assert!(index.is_ready && !index.is_unique);
     }
 }

@@ -17,6 +17,7 @@ use rillbase_engine::{Clock, Db, DbOptions, Durability, GroupWrite as _, ManualC
 use rillbase_query::bson::{Document, Value};
 use rillbase_query::ejson::parse_document;
 use rillbase_query::filter::Filter;
+use rillbase_query::index::FieldOrder;
 
 use crate::model::parse_sort;
 use crate::opened::{definition, index, index_by_time, write_of};
@@ -279,7 +280,7 @@ impl Shop {
                 .filter(|index| index.is_ready && index.technique != IndexTechnique::Composite);
             for index in timed {
                 // The ranges are the same if the directions are.
-                if index.fields != [("shop".to_owned(), 1)] {
+                if index.fields != [("shop".to_owned(), FieldOrder::Ascending)] {
                     continue;
                 }
                 let plan = ScanPlan {

@@ -15,6 +15,7 @@ use rillbase_documents::precondition::Precondition;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::wal::WalOptions;
 use rillbase_engine::{Clock, Db, DbOptions, Durability, GroupWrite as _, ManualClock};
+use rillbase_query::index::FieldOrder;
 
 /// A database with collections.
 pub(crate) struct OpenedCollections {
@@ -130,7 +131,9 @@ pub(crate) fn index(
     NativeIndex {
         number,
         name: name.into(),
-        fields: fields.map(|(path, way)| ((*path).into(), *way)).collect(),
+        fields: fields
+            .map(|(path, way)| ((*path).into(), FieldOrder::directed(*way)))
+            .collect(),
         is_unique,
         technique: IndexTechnique::Composite,
         is_ready: true,

@@ -6,11 +6,14 @@
 //! The others carry the mark ([`crate::entry::MARK`]), and wherever ranges were intersected the
 //! mark is looked up too.
 //!
+//! The conditions of a spatial field are those on regions; they become ranges of cells.
+//!
 //! The tests verify that every matching document has an entry inside the bounds.
 
 use rillbase_query::bson::{BsonType, Value, ValueRef};
 use rillbase_query::filter::{Comparison, Filter, FilterClause, Predicate, Test};
-use rillbase_query::index::IndexField;
+use rillbase_query::geo::Region;
+use rillbase_query::index::{FieldOrder, IndexField};
 use rillbase_query::key::encode_key;
 use rillbase_query::path::FieldPath;
 use rillbase_query::pattern::Pattern;
@@ -70,10 +73,10 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
     let mut equalities = 0;
     let mut prefix = Vec::new();
     for field in fields {
-        let Some(limits) = conditions(filter.root(), &field.path) else {
+        let Some(limits) = conditions(filter.root(), &field.path, KeyForm::of(field.order)) else {
             break;
         };
-        let set = if field.descending {
+        let set = if field.is_descending() {
             limits.reversed()
         } else {
             limits
@@ -104,7 +107,7 @@ pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
 /// The bounds of a filter over `_id`, in keys of documents.
 #[must_use]
 pub fn id_bounds(filter: &Filter) -> Option<Vec<EncodedRange>> {
-    let limits = conditions(filter.root(), &FieldPath::new("_id"))?;
+    let limits = conditions(filter.root(), &FieldPath::new("_id"), KeyForm::Values)?;
     Some(limits.ranges)
 }
 
@@ -272,18 +275,50 @@ impl Set {
     }
 }
 
-/// The values that the filter's conditions on a path admit.
-fn conditions(node: &FilterClause, path: &FieldPath) -> Option<Set> {
+/// What the keys of a field are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeyForm {
+    /// Encoded values. All documents have keys.
+    Values,
+    /// Cells of the sphere. Only geometries have keys.
+    SphereCells,
+    /// Cells of the plane.
+    PlaneCells,
+}
+
+impl KeyForm {
+    const fn of(order: FieldOrder) -> Self {
+        match order {
+            FieldOrder::Ascending | FieldOrder::Descending => Self::Values,
+            FieldOrder::Sphere => Self::SphereCells,
+            FieldOrder::Plane => Self::PlaneCells,
+        }
+    }
+
+    /// The keys of what may be in a region.
+    fn cells(self, region: Option<Region>) -> Option<Set> {
+        let ranges = region?.cell_ranges(self == Self::PlaneCells)?;
+        let ranges = ranges.into_iter();
+        Some(Set::of(
+            ranges
+                .map(|(low, high)| EncodedRange { low, high })
+                .collect(),
+        ))
+    }
+}
+
+/// The keys that the filter's conditions on a path admit.
+fn conditions(node: &FilterClause, path: &FieldPath, form: KeyForm) -> Option<Set> {
     match node {
-        FilterClause::Field(predicate) => condition(predicate, path),
+        FilterClause::Field(predicate) => condition(predicate, path, form),
         FilterClause::And(children) => children
             .iter()
-            .filter_map(|child| conditions(child, path))
+            .filter_map(|child| conditions(child, path, form))
             .reduce(|all, one| all.intersection(&one)),
         FilterClause::Or(children) => {
             let mut all: Option<Set> = None;
             for child in children {
-                let one = conditions(child, path)?;
+                let one = conditions(child, path, form)?;
                 all = Some(match all {
                     Some(all) => all.union(one),
                     None => one,
@@ -297,19 +332,26 @@ fn conditions(node: &FilterClause, path: &FieldPath) -> Option<Set> {
             FilterClause::Field(Predicate {
                 path: at,
                 test: Test::Exists,
-            }) if at == path => Some(Set::exactly(nothing())),
+            }) if at == path && form == KeyForm::Values => Some(Set::exactly(nothing())),
             _ => None,
         },
         FilterClause::Whole(_) => None,
     }
 }
 
-fn condition(predicate: &Predicate, path: &FieldPath) -> Option<Set> {
+fn condition(predicate: &Predicate, path: &FieldPath, form: KeyForm) -> Option<Set> {
     if let Test::ElementDocument(inner) = &predicate.test {
-        return inside_elements(inner, &predicate.path, path);
+        return inside_elements(inner, &predicate.path, path, form);
     }
     if predicate.path != *path {
         return None;
+    }
+    if form != KeyForm::Values {
+        return match &predicate.test {
+            Test::Geo(test) => form.cells(test.region()),
+            Test::Near(near) => form.cells(near.region()),
+            _ => None,
+        };
     }
     match &predicate.test {
         Test::Compare(comparison, operand) => compared(*comparison, operand.as_ref()),
@@ -322,7 +364,7 @@ fn condition(predicate: &Predicate, path: &FieldPath) -> Option<Set> {
         Test::ElementValue(inner) if finds_elements(path) => Some(Set {
             // One element meets all conditions.
             intersected: false,
-            ..conditions(inner, &FieldPath::itself())?
+            ..conditions(inner, &FieldPath::itself(), form)?
         }),
         _ => None,
     }
@@ -346,13 +388,21 @@ fn finds_elements(path: &FieldPath) -> bool {
 /// The conditions that `$elemMatch` at `outer` implies for values at `path`. An element that is an
 /// array counts as a document without such a field, so a set that contains null does not restrict
 /// anything.
-fn inside_elements(inner: &FilterClause, outer: &FieldPath, path: &FieldPath) -> Option<Set> {
+fn inside_elements(
+    inner: &FilterClause,
+    outer: &FieldPath,
+    path: &FieldPath,
+    form: KeyForm,
+) -> Option<Set> {
     if !finds_elements(path) {
         return None;
     }
     let rest = path.segments().strip_prefix(outer.segments())?;
     let names: Vec<&str> = rest.iter().map(|segment| &*segment.name).collect();
-    let limits = conditions(inner, &FieldPath::new(&names.join(".")))?;
+    let limits = conditions(inner, &FieldPath::new(&names.join(".")), form)?;
+    if form != KeyForm::Values {
+        return (!rest.is_empty()).then_some(limits);
+    }
     let with_nothing = nothing()
         .iter()
         .any(|nothing| limits.ranges.iter().any(|range| range.overlaps(nothing)));

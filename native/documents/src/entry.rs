@@ -6,7 +6,7 @@
 
 use rillbase_query::bson::Document;
 use rillbase_query::fuel::Fuel;
-use rillbase_query::index::{IndexField, index_keys};
+use rillbase_query::index::{FieldOrder, IndexField, index_keys};
 use rillbase_query::path::FieldPath;
 
 use crate::refusal::DocumentRefusal;
@@ -41,14 +41,14 @@ pub struct IndexEntry {
     pub enforced: bool,
 }
 
-/// The fields of an index by path and direction.
+/// The fields of an index by path and order.
 #[must_use]
-pub fn fields(pairs: &[(String, i32)]) -> Vec<IndexField> {
+pub fn fields(pairs: &[(String, FieldOrder)]) -> Vec<IndexField> {
     pairs
         .iter()
-        .map(|(path, direction)| IndexField {
+        .map(|(path, order)| IndexField {
             path: FieldPath::new(path),
-            descending: *direction < 0,
+            order: *order,
         })
         .collect()
 }

@@ -11,15 +11,16 @@ use rillbase_documents::bounds::{EncodedRange, IndexBounds, bounds, id_bounds};
 use rillbase_documents::entry::{ENTRY_BYTES, IndexDefinition, entries, fields};
 use rillbase_documents::id::key;
 use rillbase_query::filter::Filter;
+use rillbase_query::index::FieldOrder;
 
 fn filter(text: &str) -> Option<Filter> {
     Filter::parse(document(text).as_ref()).ok()
 }
 
 fn index(pairs: &[(&str, i32)]) -> IndexDefinition {
-    let pairs: Vec<(String, i32)> = pairs
+    let pairs: Vec<(String, FieldOrder)> = pairs
         .iter()
-        .map(|(path, direction)| ((*path).to_owned(), *direction))
+        .map(|(path, direction)| ((*path).to_owned(), FieldOrder::directed(*direction)))
         .collect();
     IndexDefinition {
         number: 1,

@@ -10,6 +10,7 @@ mod bounds;
 #[path = "../../query/tests/common/mod.rs"]
 mod common;
 mod elements;
+mod spatial_bounds;
 mod stage;
 mod unique;
 mod write_format;

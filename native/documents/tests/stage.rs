@@ -16,6 +16,7 @@ use rillbase_documents::precondition::Precondition;
 use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_query::bson::{Document, DocumentBuf, Value, ValueRef};
 use rillbase_query::ejson::parse_document;
+use rillbase_query::index::FieldOrder;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 const FLOOR: i64 = 40;
@@ -139,7 +140,7 @@ fn id_key(id: i32) -> Vec<u8> {
 fn plan(writes: &[(Vec<RequestedStep>, bool)]) -> WritePlan {
     let index = IndexDefinition {
         number: INDEX,
-        fields: fields(&[("a".into(), 1)]),
+        fields: fields(&[("a".into(), FieldOrder::Ascending)]),
         unique: false,
     };
     WritePlan {

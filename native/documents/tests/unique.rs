@@ -16,6 +16,7 @@ use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_documents::unique::{OwnedKey, OwnedKeys};
 use rillbase_query::bson::Value;
 use rillbase_query::ejson::parse_document;
+use rillbase_query::index::FieldOrder;
 
 const INDEX: i64 = 9;
 /// Documents from this id on are not locked.
@@ -67,7 +68,7 @@ fn accepts(values: &mut BTreeMap<i32, i32>, step: Step) -> bool {
 fn definition() -> Arc<CollectionDefinition> {
     let index = IndexDefinition {
         number: INDEX,
-        fields: fields(&[("a".to_owned(), 1)]),
+        fields: fields(&[("a".to_owned(), FieldOrder::Ascending)]),
         unique: true,
     };
     Arc::new(CollectionDefinition::new(None, vec![index]).unwrap())

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rillbase_documents::bounds::{self, EncodedRange};
-use rillbase_documents::entry::fields;
 use rillbase_documents::rule;
 use rillbase_json::{Integer, JsonLimits, JsonSink};
 use rillbase_query::bson::{Array, ArrayWriter, Document, DocumentWriter, ValueRef};
@@ -14,9 +13,8 @@ use rillbase_query::error::{Error, ParseLocation};
 use rillbase_query::{filter, group, lookup, projection, sort};
 
 use crate::errors::refused;
+use crate::index_fields::{DeclaredFields, index_fields};
 use crate::values::PyValue;
-
-type Fields = Vec<(String, i32)>;
 
 /// A parsed, normalized filter.
 #[pyclass(frozen, name = "Filter", module = "rillbase_native", from_py_object)]
@@ -96,9 +94,9 @@ impl PyFilter {
             .map_err(|error| refused(py, error.into()))
     }
 
-    fn bounds(&self, fields: Fields) -> Option<PyBounds> {
-        let inner = bounds::bounds(&self.inner, &self::fields(&fields))?;
-        Some(PyBounds { inner })
+    fn bounds(&self, fields: DeclaredFields) -> PyResult<Option<PyBounds>> {
+        let inner = bounds::bounds(&self.inner, &index_fields(fields)?);
+        Ok(inner.map(|inner| PyBounds { inner }))
     }
 
     fn id_bounds<'py>(&self, py: Python<'py>) -> Option<Vec<PyRange<'py>>> {
@@ -218,12 +216,11 @@ impl PySort {
         self.inner.canonical()
     }
 
-    fn direction(&self, fields: Fields, equalities: usize) -> Option<i32> {
-        let fields = self::fields(&fields);
-        let rest = fields.get(equalities..)?;
-        self.inner
-            .direction(rest)
-            .map(|forward| if forward { 1 } else { -1 })
+    fn direction(&self, fields: DeclaredFields, equalities: usize) -> PyResult<Option<i32>> {
+        let fields = index_fields(fields)?;
+        let rest = fields.get(equalities..).unwrap_or_default();
+        let direction = self.inner.direction(rest);
+        Ok(direction.map(|forward| if forward { 1 } else { -1 }))
     }
 }
 

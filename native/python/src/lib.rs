@@ -15,6 +15,7 @@ mod errors;
 mod filters;
 mod hub;
 mod hub_requests;
+mod index_fields;
 mod json;
 mod live_query;
 mod nodes;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rillbase_documents::definition;
 use rillbase_documents::elements::DocumentLimits;
-use rillbase_documents::entry::{self, IndexDefinition, fields};
+use rillbase_documents::entry::{self, IndexDefinition};
 use rillbase_documents::id::new_object_id;
 use rillbase_documents::operation;
 use rillbase_documents::refusal::DocumentRefusal;
@@ -16,11 +16,12 @@ use rillbase_query::update::Update;
 
 use crate::errors::refused;
 use crate::filters::PyFilter;
+use crate::index_fields::{DeclaredFields, index_fields};
 use crate::values::PyValue;
 
 /// Number, key, whether it sorts, whether it is enforced.
 type PyEntry<'py> = (i64, Bound<'py, PyBytes>, bool, bool);
-type PyIndex = (i64, Vec<(String, i32)>, bool);
+type PyIndex = (i64, DeclaredFields, bool);
 
 /// A collection's schema and indexes, compiled.
 #[pyclass(
@@ -46,12 +47,14 @@ impl PyDefinition {
     ) -> PyResult<Self> {
         let indexes = indexes
             .into_iter()
-            .map(|(number, pairs, unique)| IndexDefinition {
-                number,
-                fields: fields(&pairs),
-                unique,
+            .map(|(number, declared, unique)| {
+                Ok(IndexDefinition {
+                    number,
+                    fields: index_fields(declared)?,
+                    unique,
+                })
             })
-            .collect();
+            .collect::<PyResult<_>>()?;
         let inner = definition::CollectionDefinition::new(schema.map(PyValue::view), indexes)
             .map_err(|refusal| refused(py, refusal))?;
         let limits = DocumentLimits {

@@ -6,7 +6,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
-use rillbase_documents::entry::fields;
 use rillbase_documents::envelope::{Meta, write};
 use rillbase_documents::grouping;
 use rillbase_documents::lookups::{self, ReferencedDocuments};
@@ -21,6 +20,7 @@ use rillbase_query::projection::Matched;
 
 use crate::errors::refused;
 use crate::filters::{PyBounds, PyFilter, PyGroup, PyLookups, PyProjection, PySort};
+use crate::index_fields::{DeclaredFields, index_fields};
 use crate::values::form;
 
 /// Key, version, created and updated in milliseconds, BSON, index entry.
@@ -116,18 +116,18 @@ impl PySelection {
     /// Return the same selection for candidates in the order of an index.
     fn by_index(
         &self,
-        index: Vec<(String, i32)>,
+        index: DeclaredFields,
         bounds: Option<&PyBounds>,
         backward: bool,
-    ) -> Self {
+    ) -> PyResult<Self> {
         let bounds = bounds.map(|bounds| &bounds.inner);
-        let order = IndexOrder::new(fields(&index), bounds, backward);
+        let order = IndexOrder::new(index_fields(index)?, bounds, backward);
         let request = self.inner.request().clone();
-        Self {
+        Ok(Self {
             inner: selection::Selection::new(request, CandidateOrder::ByIndex(order)),
             page: None,
             projection: self.projection.clone(),
-        }
+        })
     }
 
     /// Process candidates. Return `more`, `enough` or `misplaced`.

@@ -5,24 +5,98 @@
 //! combination of elements satisfies a conjunction. For **ordering**, the keys are the combinations
 //! of [`crate::field_values`]; the first key of a document in index order is its sort position. An
 //! entry states its kind.
+//!
+//! A spatial index has one field, and keys for finding only: the cells of geometries
+//! (`geo/cell.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::bson::{Document, ValueRef};
 use crate::error::EvaluationFailure;
 use crate::field_values::combinations;
 use crate::fuel::Fuel;
+use crate::geo::locate;
 use crate::key::{encode, encode_descending};
 use crate::limits::INDEX_KEYS;
 use crate::path::{FieldPath, Leaf};
+
+/// The order of an index's keys by one of its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FieldOrder {
+    /// By value, ascending.
+    #[default]
+    Ascending,
+    /// By value, descending.
+    Descending,
+    /// Geometries by cells of the sphere.
+    Sphere,
+    /// Pairs of coordinates by cells of the plane.
+    Plane,
+}
+
+impl FieldOrder {
+    /// All of them, in the order of their bytes.
+    const ALL: [Self; 4] = [Self::Ascending, Self::Descending, Self::Sphere, Self::Plane];
+
+    /// By value, in a direction: 1 or -1.
+    #[must_use]
+    pub const fn directed(direction: i32) -> Self {
+        if direction < 0 {
+            Self::Descending
+        } else {
+            Self::Ascending
+        }
+    }
+
+    /// By cells, as a declaration names them.
+    #[must_use]
+    pub fn spatial(name: &str) -> Option<Self> {
+        match name {
+            "2dsphere" => Some(Self::Sphere),
+            "2d" => Some(Self::Plane),
+            _ => None,
+        }
+    }
+
+    /// Whether keys are cells. They support neither comparisons nor sorts.
+    #[must_use]
+    pub const fn is_spatial(self) -> bool {
+        matches!(self, Self::Sphere | Self::Plane)
+    }
+
+    /// Its byte in stored definitions.
+    #[must_use]
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::Ascending => 0,
+            Self::Descending => 1,
+            Self::Sphere => 2,
+            Self::Plane => 3,
+        }
+    }
+
+    /// The order with a byte.
+    #[must_use]
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.byte() == byte)
+    }
+}
 
 /// One field of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexField {
     /// The path.
     pub path: FieldPath,
+    /// The order of its keys.
+    pub order: FieldOrder,
+}
+
+impl IndexField {
     /// Whether its keys descend.
-    pub descending: bool,
+    #[must_use]
+    pub const fn is_descending(&self) -> bool {
+        matches!(self.order, FieldOrder::Descending)
+    }
 }
 
 /// A key of a document.
@@ -41,6 +115,11 @@ pub fn index_keys(
     fields: &[IndexField],
     fuel: &Fuel,
 ) -> Result<Vec<IndexKey>, EvaluationFailure> {
+    if let [field] = fields
+        && field.order.is_spatial()
+    {
+        return cell_keys(document, field, fuel);
+    }
     let mut entries = BTreeMap::new();
     let paths: Vec<&FieldPath> = fields.iter().map(|field| &field.path).collect();
     combinations(document, &paths, fuel, &mut |values| {
@@ -54,9 +133,7 @@ pub fn index_keys(
         product.checked_mul(values.len().max(1))
     });
     if product.is_none_or(|product| product > INDEX_KEYS) {
-        return Err(EvaluationFailure::refused(format!(
-            "a document may have at most {INDEX_KEYS} keys in an index"
-        )));
+        return Err(too_many_keys());
     }
     let mut keys = vec![Vec::new()];
     for (field, values) in fields.iter().zip(&values) {
@@ -80,8 +157,38 @@ pub fn index_keys(
         .collect())
 }
 
+/// The cells of the geometries that a filter can find at a path. Other values have no key.
+fn cell_keys(
+    document: Document<'_>,
+    field: &IndexField,
+    fuel: &Fuel,
+) -> Result<Vec<IndexKey>, EvaluationFailure> {
+    let values = values_at(document, &field.path, fuel)?;
+    let located = values.into_iter().filter_map(locate);
+    let keys: BTreeSet<Vec<u8>> = located
+        .filter_map(|located| match field.order {
+            FieldOrder::Plane => located.plane_cell(),
+            _ => located.sphere_cell(),
+        })
+        .collect();
+    if keys.len() > INDEX_KEYS {
+        return Err(too_many_keys());
+    }
+    let keys = keys.into_iter().map(|key| IndexKey {
+        key,
+        ordering: false,
+    });
+    Ok(keys.collect())
+}
+
+fn too_many_keys() -> EvaluationFailure {
+    EvaluationFailure::refused(format!(
+        "a document may have at most {INDEX_KEYS} keys in an index"
+    ))
+}
+
 fn append(key: &mut Vec<u8>, field: &IndexField, value: ValueRef<'_>) {
-    if field.descending {
+    if field.is_descending() {
         encode_descending(key, value)
     } else {
         encode(key, value)

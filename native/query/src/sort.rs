@@ -129,7 +129,7 @@ impl Sort {
     pub fn of_fields(fields: &[IndexField], reversed: bool) -> Self {
         let keys = fields.iter().map(|field| SortKey {
             by: SortCriterion::Path(field.path.clone()),
-            descending: field.descending != reversed,
+            descending: field.is_descending() != reversed,
         });
         Self {
             keys: keys.collect(),
@@ -152,7 +152,8 @@ impl Sort {
     pub fn direction(&self, fields: &[IndexField]) -> Option<bool> {
         let (last, keys) = self.keys.split_last()?;
         let id_last = last.path().is_some_and(|path| path.text() == "_id") && !last.descending;
-        if !id_last || keys.len() != fields.len() || keys.is_empty() {
+        let is_spatial = fields.iter().any(|field| field.order.is_spatial());
+        if !id_last || is_spatial || keys.len() != fields.len() || keys.is_empty() {
             return None;
         }
         let pairs = || keys.iter().zip(fields);
@@ -160,11 +161,11 @@ impl Sort {
         if !same_paths {
             return None;
         }
-        if pairs().all(|(key, field)| key.descending == field.descending) {
+        if pairs().all(|(key, field)| key.descending == field.is_descending()) {
             return Some(true);
         }
         pairs()
-            .all(|(key, field)| key.descending != field.descending)
+            .all(|(key, field)| key.descending != field.is_descending())
             .then_some(false)
     }
 

@@ -9,7 +9,7 @@ use rillbase_query::error::ParseLocation;
 use rillbase_query::expression::Expression;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
-use rillbase_query::index::{IndexField, index_keys};
+use rillbase_query::index::{FieldOrder, IndexField, index_keys};
 use rillbase_query::merge_patch::merge_patch;
 use rillbase_query::path::FieldPath;
 use rillbase_query::projection::{Matched, Projection};
@@ -255,7 +255,7 @@ proptest! {
         if let Ok(sort) = Sort::parse(ValueRef::Document(text.as_ref()), &ParseLocation::root()) {
             let _ = sort.key(doc.as_ref(), SystemFields::default(), &few().fuel);
         }
-        let fields = ["a", "b.c", "a.0"].map(|path| IndexField { path: FieldPath::new(path), descending: path == "a" });
+        let fields = ["a", "b.c", "a.0"].map(|path| IndexField { path: FieldPath::new(path), order: FieldOrder::directed(if path == "a" { -1 } else { 1 }) });
         let _ = index_keys(doc.as_ref(), &fields, &few().fuel);
     }
 }

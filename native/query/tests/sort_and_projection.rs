@@ -8,7 +8,7 @@ use rillbase_query::environment::EvaluationContext;
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
-use rillbase_query::index::{IndexField, index_keys};
+use rillbase_query::index::{FieldOrder, IndexField, index_keys};
 use rillbase_query::key::encode_key;
 use rillbase_query::path::FieldPath;
 use rillbase_query::projection::{Matched, Projection};
@@ -194,7 +194,7 @@ fn no_index_has_the_order_of_times() {
     let fields = |paths: &[&str]| -> Vec<IndexField> {
         let fields = paths.iter().map(|path| IndexField {
             path: FieldPath::new(path),
-            descending: false,
+            order: FieldOrder::Ascending,
         });
         fields.collect()
     };
@@ -282,7 +282,10 @@ proptest! {
         doc in any_document(), a in any::<bool>(), b in any::<bool>(), c in any::<bool>(),
     ) {
         let fields: Vec<IndexField> = [("a", a), ("b", b), ("a.b", c)]
-            .map(|(path, descending)| IndexField { path: FieldPath::new(path), descending })
+            .map(|(path, descending)| IndexField {
+                path: FieldPath::new(path),
+                order: if descending { FieldOrder::Descending } else { FieldOrder::Ascending },
+            })
             .into();
         let doc = document(&doc);
         if let Ok(entries) = index_keys(doc.as_ref(), &fields, &Fuel::default()) {
@@ -347,7 +350,7 @@ proptest! {
     fn an_index_finds_all_that_matches_and_orders_as_the_sort_does(doc in any_document(), operand in scalar(), path in prop::sample::select(vec!["a", "a.b", "a.0", "b"])) {
         let fuel = Fuel::default();
         let parsed = document(&doc);
-        let field = IndexField { path: FieldPath::new(path), descending: false };
+        let field = IndexField { path: FieldPath::new(path), order: FieldOrder::Ascending };
         let keys = index_keys(parsed.as_ref(), &[field], &fuel).expect("keys");
         let regex = operand.starts_with(r#"{"$regular"#);
         if !regex {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from documents.collections import backfill
 from documents.models import Index
+from documents.store.node import snapshot
 from tests.caller import Caller, problem
 from tests.documents.collections import stored_documents
 from tests.make import TenantAccount
@@ -186,3 +189,28 @@ def test_a_technique_that_is_not_possible_is_rejected(
     create(caller, account, by_shop("composite"), backend="postgres")
     changed = {"indexes": [by_shop("eager")]}
     problem(caller.patch(path_of(account, "things"), changed), 400, "invalid_body")
+
+
+def test_a_query_whose_index_is_dropped_between_two_parts_starts_over(
+    caller: Caller, account: TenantAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(caller, account, by_shop("composite"))
+    for start in range(0, 1_000, 500):
+        put(account, *({"_id": n, "shop": 1} for n in range(start, start + 500)))
+    answers: list[int] = []
+
+    def drop() -> None:
+        answers.append(caller.patch(path_of(account, "things"), {"indexes": []}).status_code)
+
+    batches = snapshot._batches
+
+    async def dropped_after_the_first(*arguments: Any) -> AsyncIterator[Any]:
+        async for batch in batches(*arguments):
+            yield batch
+            if not answers:
+                await asyncio.to_thread(drop)
+
+    monkeypatch.setattr(snapshot, "_batches", dropped_after_the_first)
+    every = page(caller, filter={"shop": 1}, sort=[["_id", -1]], limit=1_000)
+    assert answers == [200]
+    assert ids(every) == list(range(999, -1, -1))

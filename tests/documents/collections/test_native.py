@@ -262,3 +262,28 @@ def _is_counted(caller: Caller, expected: int) -> bool:
     answer = caller.post("/v1/collections/things/count", {})
     assert answer.status_code in (503, 404) or answer.json()["count"] == expected, answer.text
     return answer.status_code == 200
+
+
+@pytest.mark.parametrize("backend", ["postgres", "native"])
+def test_a_collection_of_the_same_name_is_written_and_imported_at_once(
+    caller: Caller, account: TenantAccount, backend: str
+) -> None:
+    others = {"postgres": "native", "native": "postgres"}
+    for current in (others[backend], backend, backend):
+        create(caller, account, backend=current)
+        # The servers cache the definition.
+        assert caller.post("/v1/collections/things/documents", {"_id": 1}).status_code == 201
+        lines = "".join(f'{{"_id":{n}}}\n' for n in range(2, 5))
+        imported = caller.call(
+            "POST",
+            "/v1/collections/things/import",
+            raw=lines.encode(),
+            Content_Type="application/x-ndjson",
+        )
+        assert imported.status_code == 200, imported.text
+        listed = caller.get("/v1/collections/things/imports").json()["items"]
+        assert [job["id"] for job in listed] == [imported.json()["id"]]
+        assert query(caller, {}) == [1, 2, 3, 4]
+        path = path_of(account, "things")
+        assert caller.delete(path).status_code == 204
+        removal.drop(collection=str(Collection.unscoped.using("relay").latest("created_at").pk))

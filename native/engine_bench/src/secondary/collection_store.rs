@@ -21,6 +21,7 @@ use rillbase_query::bson::{Document, DocumentWriter, Value, ValueRef};
 use rillbase_query::ejson::parse_document;
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
+use rillbase_query::index::FieldOrder;
 use rillbase_query::sort::Sort;
 
 use super::tweet_store::{TweetField, TweetQuery, TweetStore};
@@ -154,7 +155,7 @@ fn indexes(technique: IndexTechnique) -> Vec<NativeIndex> {
     let indexes = fields.map(|(number, field)| NativeIndex {
         number,
         name: format!("by {}", field.name()),
-        fields: vec![(field.name().to_owned(), 1)],
+        fields: vec![(field.name().to_owned(), FieldOrder::Ascending)],
         is_unique: false,
         technique,
         is_ready: true,

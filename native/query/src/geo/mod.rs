@@ -5,6 +5,7 @@
 //! of the two areas that its loop divides the sphere into, however it is
 //! wound; points on an edge are inside.
 
+mod cell;
 mod near;
 mod parse;
 mod plane;
@@ -13,6 +14,7 @@ mod region;
 mod shape;
 mod sphere;
 
+pub use cell::CellRange;
 pub use near::Near;
 pub use query::GeoTest;
 pub use region::{Located, Region, Space, locate};

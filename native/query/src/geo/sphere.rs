@@ -8,6 +8,10 @@ pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;
 /// Angles below this count as no distance: less than a tenth of a millimetre.
 const TOLERANCE: f64 = 1e-11;
 
+/// Angles are exact to about the root of the precision of numbers where a loop turns around a point
+/// close to an edge, or to the point opposite to it.
+const OPPOSITE: f64 = 1e-7;
+
 /// A unit vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Vector {
@@ -51,6 +55,15 @@ impl Vector {
             x: self.y * other.z - self.z * other.y,
             y: self.z * other.x - self.x * other.z,
             z: self.x * other.y - self.y * other.x,
+        }
+    }
+
+    /// The point on the other side of the sphere.
+    fn opposite(self) -> Self {
+        Self {
+            x: -self.x,
+            y: -self.y,
+            z: -self.z,
         }
     }
 
@@ -142,14 +155,19 @@ impl SphereLoop {
             .zip(self.points.iter().copied().cycle().skip(1))
     }
 
-    /// Whether no two edges cross. A loop of more than `most` points counts as crossing itself,
-    /// because the check takes quadratic time.
+    /// Whether no two edges meet, except at the corner between neighbours. A loop of more than
+    /// `most` points counts as crossing itself, because the check takes quadratic time.
     pub(super) fn is_simple(&self, most: usize) -> bool {
-        let edges: Vec<(Vector, Vector)> = self.edges().collect();
+        let edges: Vec<(Vector, Vector)> = self.edges().filter(|(from, to)| from != to).collect();
+        let last = edges.len().saturating_sub(1);
         edges.len() <= most
             && edges.iter().enumerate().all(|(at, (a, b))| {
-                let others = edges.iter().skip(at + 1);
-                others.into_iter().all(|(c, d)| !cross(*a, *b, *c, *d))
+                // By rounding, neighbours may seem to cross at their corner.
+                let others = edges.iter().enumerate().skip(at + 2);
+                let mut others = others.filter(|(other, _)| at != 0 || *other != last);
+                others.all(|(_, (c, d))| {
+                    a != c && a != d && b != c && b != d && !cross(*a, *b, *c, *d)
+                })
             })
     }
 
@@ -166,7 +184,14 @@ impl SphereLoop {
                 point.dot(from.cross(to)).atan2(along)
             })
             .sum();
-        turned > PI
+        turned > PI && !self.is_opposite(point)
+    }
+
+    /// Whether the point is opposite to an edge, where rounding decides how the loop turns.
+    fn is_opposite(&self, point: Vector) -> bool {
+        let opposite = point.opposite();
+        let mut edges = self.edges();
+        edges.any(|(from, to)| opposite.angle_to_arc(from, to) < OPPOSITE)
     }
 }
 

@@ -349,6 +349,12 @@ pub(crate) const GEO: &[Row] = &[
         ],
         &[r#"{"p":{"type":"Polygon","coordinates":[[[5,5],[9,5],[9,9],[5,9],[5,5]]]}}"#],
     ),
+    // Around the point opposite to a corner, a polygon turns by any angle.
+    (
+        r#"{"p":{"$geoIntersects":{"$geometry":{"type":"Polygon","coordinates":[[[-0.0001,89.9999],[0.0001,89.9999],[0.0001,90],[-0.0001,90],[-0.0001,89.9999]]]}}}}"#,
+        &[r#"{"p":[0,90]}"#, r#"{"p":[0,89.99995]}"#],
+        &[r#"{"p":[0,-90]}"#, r#"{"p":[180,-89.9999]}"#],
+    ),
     (
         r#"{"p":{"$not":{"$geoWithin":{"$center":[[0,0],5]}}}}"#,
         &[r#"{"p":[9,9]}"#, r#"{}"#],
