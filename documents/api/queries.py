@@ -90,14 +90,14 @@ async def _answer(call: Call, name: str, body: Value) -> CallResponse:
     if (grouped := read_group(body)) is not None:
         groups = await group(call.tenant.id, name, _groups(body, grouped), call.principal)
         if requested is not None:
-            return await file_of(call, name, groups.rows(canonical=True), requested)
-        rows = groups.rows(canonical=canonical(call))
+            return await file_of(call, name, await groups.rows(canonical=True), requested)
+        rows = await groups.rows(canonical=canonical(call))
         return CallResponse(200, b'{"rows":' + rows + groups.notices.member() + b"}")
     document_query = _query(body)
     selected = await queries.select(call.tenant.id, name, document_query, call.principal)
     if requested is not None:
-        return await file_of(call, name, selected.page(canonical=True).items, requested)
-    page = selected.page(canonical=canonical(call))
+        return await file_of(call, name, (await selected.page(canonical=True)).items, requested)
+    page = await selected.page(canonical=canonical(call))
     cursor = to_json(page.next_cursor)
     text = b'{"items":' + page.items + b',"next_cursor":' + cursor
     return CallResponse(200, text + page.notices.member() + b"}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
-from documents.store.large_results import ReadAllowance, in_turn
+from documents.store.large_results import ReadAllowance, in_turn, rendered
 from documents.store.notices import Notices
 from documents.store.queries import (
     DEFAULT_LIMIT,
@@ -39,17 +39,23 @@ class GroupQuery:
 class GroupedResult:
     """The result of a query with groups."""
 
+    tenant_id: UUID
     grouping: Grouping
     query: GroupQuery
     notices: Notices
 
-    def rows(self, *, canonical: bool) -> bytes:
+    async def rows(self, *, canonical: bool) -> bytes:
         """Return the rows as JSON."""
         query = self.query
-        return native(
-            lambda: self.grouping.render(
-                query.sort, offset=query.offset, limit=query.limit, canonical=canonical
-            )
+        render = partial(
+            self.grouping.render,
+            query.sort,
+            offset=query.offset,
+            limit=query.limit,
+            canonical=canonical,
+        )
+        return await rendered(
+            self.tenant_id, partial(native, render), size=self.grouping.held_bytes
         )
 
 
@@ -58,7 +64,7 @@ async def group(
 ) -> GroupedResult:
     """Group the matching documents that the caller may read."""
     grouping = await in_turn(tenant_id, partial(_group, tenant_id, name, query, principal))
-    return GroupedResult(grouping, query, notices_of(grouping, tenant_id, name))
+    return GroupedResult(tenant_id, grouping, query, notices_of(grouping, tenant_id, name))
 
 
 async def _group(

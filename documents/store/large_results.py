@@ -9,7 +9,9 @@ for its tenant's share of the event loop (foundation/bulk_budget.py).
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +30,8 @@ T = TypeVar("T")
 SMALL_BYTES, LARGE_BYTES = 1024 * 1024, 64 * 1024 * 1024
 #: Documents after which a read without a turn examines no further batch.
 SMALL_ROWS = 500
+#: A result of more bytes is rendered in a thread.
+RENDERED_BYTES = 128 * 1024
 #: Reads in turn that a process runs concurrently, in total and per tenant.
 AT_ONCE, OF_ONE = 3, 2
 
@@ -62,6 +66,23 @@ class LargeResult(Exception):
 
 class ResultDoesNotFit(QueryTooExpensive):
     """A result has more bytes than may be held even with a turn."""
+
+
+async def rendered(tenant_id: UUID, render: Callable[[], T], *, size: int, rows: int = 0) -> T:
+    """Return what `render` makes of a result. A large result is rendered in turn, in a thread: the
+    event loop continues meanwhile.
+    """
+    if rows <= SMALL_ROWS and size <= RENDERED_BYTES:
+        return render()
+
+    def timed() -> tuple[T, float]:
+        began_s = time.thread_time()
+        return render(), time.thread_time() - began_s
+
+    async with _turns.get().turn(tenant_id):
+        result, spent_s = await asyncio.to_thread(timed)
+    bulk_budget.tenants.charge(tenant_id, spent_s)
+    return result
 
 
 async def in_turn(tenant_id: UUID, read: Callable[[ReadAllowance], Awaitable[T]]) -> T:

@@ -15,7 +15,7 @@ from documents.store import cursors, facts
 from documents.store.access import access_of
 from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
-from documents.store.large_results import LARGE_BYTES, LargeResult, ReadAllowance, in_turn
+from documents.store.large_results import LARGE_BYTES, LargeResult, ReadAllowance, in_turn, rendered
 from documents.store.lookups import LookupCollection, read_sides, sides_of
 from documents.store.node.snapshot import node_snapshot
 from documents.store.notices import Notices
@@ -191,7 +191,7 @@ async def _select(
             after = cursors.read(query.cursor, bound) if query.cursor else None
             selection, plan = await answer(reader, query, after)
             if await _embed(reader, selection, query.lookups, sides):
-                return QueryResult(selection, plan, bound, tenant_id, name)
+                return QueryResult(selection, plan, bound, tenant_id, name, query.limit)
     raise ConcurrentDefinitionChange
 
 
@@ -204,12 +204,17 @@ async def _embed(
     """Add the looked-up documents to each document. False: a collection has changed."""
     if lookups is None:
         return True
-    keys = native(partial(selection.references, lookups))
+    tenant_id = reader.collection.tenant_id
+    # Both wait for all documents of the page.
+    size = {"rows": selection.matched, "size": selection.held_bytes}
+    collect = partial(native, partial(selection.references, lookups))
+    keys = await rendered(tenant_id, collect, **size)
     referenced = await read_sides(reader.snapshot, sides, keys, reader.now_ms, reader.allowance)
     if referenced is None:
         return False
     bodies = [[(document.key, document.body) for document in side] for side in referenced]
-    native(partial(selection.embed, lookups, bodies, MAX_SORT_BYTES))
+    embed = partial(native, partial(selection.embed, lookups, bodies, MAX_SORT_BYTES))
+    await rendered(tenant_id, embed, **size)
     return True
 
 
@@ -222,9 +227,14 @@ class QueryResult:
     bound: bytes
     tenant_id: UUID
     collection: str
+    #: The most documents of a page.
+    limit: int
 
-    def page(self, *, canonical: bool) -> DocumentPage:
-        items, following, _ = native(lambda: self.selection.finish(canonical=canonical))
+    async def page(self, *, canonical: bool) -> DocumentPage:
+        finish = partial(native, partial(self.selection.finish, canonical=canonical))
+        size = self.selection.held_bytes
+        rows = min(self.selection.matched, self.limit)
+        items, following, _ = await rendered(self.tenant_id, finish, rows=rows, size=size)
         cursor = None
         if following is not None:
             position = cursors.CursorPosition(*following, self.plan.ordering_index)

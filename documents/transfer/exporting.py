@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
 from documents.store import queries
 from documents.store.queries import Bodies
 from documents.transfer.output import Output, OutputFormat, check_count
+from foundation import bulk_budget
 from foundation.event_loop_budget import EventLoopBudget
 from rillbase_native import Filter, Value
 from tenants.principals import Principal
+
+T = TypeVar("T")
 
 #: A page waits in memory for its reader, which may be slow.
 PAGE, PAGE_BYTES = 500, 512 * 1024
@@ -38,13 +43,28 @@ class MatchingDocuments:
         )
 
     async def pages(self, first: Bodies) -> AsyncGenerator[list[bytes], None]:
-        """Yield the documents, page by page. A failure ends the stream early."""
+        """Yield the documents, page by page. A failure ends the stream early. While other tenants
+        are active, each page waits for its tenant's share of the event loop.
+        """
         page = first
         while True:
             yield page.bodies
             if page.last is None:
                 return
+            await bulk_budget.tenants.wait(self.tenant_id)
             page = await self.page(page.last)
+
+    async def metered(self, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        """Yield the parts of a file, whose work is charged to the tenant."""
+        async with aclosing(parts):
+            while (part := await self._charged(anext(parts, None))) is not None:
+                yield part
+
+    async def _charged(self, work: Awaitable[T]) -> T:
+        async def run() -> T:
+            return await work
+
+        return await bulk_budget.tenants.metered(self.tenant_id, run())
 
 
 async def export(
@@ -53,14 +73,17 @@ async def export(
     """Return the file's parts. Errors before the first part are reported as such; a later failure
     aborts the stream, so it never looks complete.
     """
-    first = await documents.page()
+    tenant = documents.tenant_id
+    first = await bulk_budget.tenants.metered(tenant, documents.page())
     pages = documents.pages(first)
     if output.format is OutputFormat.CSV:
-        columns = output.fields or await _field_names(documents, first)
-        return _csv(pages, output, columns)
+        columns: Sequence[str] = output.fields or ()
+        if not columns:
+            columns = await bulk_budget.tenants.metered(tenant, _field_names(documents, first))
+        return documents.metered(_csv(pages, output, columns))
     if output.format is OutputFormat.JSON:
-        return _array(pages, canonical=canonical)
-    return _lines(pages, canonical=canonical)
+        return documents.metered(_array(pages, canonical=canonical))
+    return documents.metered(_lines(pages, canonical=canonical))
 
 
 async def _field_names(documents: MatchingDocuments, first: Bodies) -> list[str]:
@@ -76,7 +99,7 @@ async def _field_names(documents: MatchingDocuments, first: Bodies) -> list[str]
 
 
 async def _csv(
-    pages: AsyncIterator[list[bytes]], output: Output, columns: tuple[str, ...] | list[str]
+    pages: AsyncIterator[list[bytes]], output: Output, columns: Sequence[str]
 ) -> AsyncGenerator[bytes, None]:
     writer = output.csv_writer(columns)
     yield writer.header()

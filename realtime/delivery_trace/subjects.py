@@ -89,7 +89,7 @@ async def _locate_in_window(
     readable = request.filter if rule is None else request.filter.and_(rule)
     query = DocumentQuery(readable, request.sort, limit=limit)
     selected = await queries.select(collection.tenant_id, collection.name, query, None)
-    items = json.loads(selected.page(canonical=True).items)
+    items = json.loads((await selected.page(canonical=True)).items)
     keys = [id_key(Value.parse(json.dumps(item["id"]).encode())) for item in items]
     rows = max(0, len(keys) - request.offset)
     position = keys.index(traced.key) if traced.key in keys else None

@@ -420,8 +420,8 @@ export interface components {
     /** @description An index over one or more fields. */
     readonly DeclaredIndexRequest: {
       readonly name: string;
-      /** @description Paths with their directions, 1 or -1. */
-      readonly fields: readonly (readonly [string, 1 | -1])[];
+      /** @description Paths with their directions, 1 or -1; or one path with `2dsphere` or `2d`, for queries by geometry. */
+      readonly fields: readonly (readonly [string, 1 | -1 | "2dsphere" | "2d"])[];
       /** @default false */
       readonly unique: boolean;
       /**
@@ -585,7 +585,7 @@ export interface components {
     /** @description An index and its state. */
     readonly Index: {
       readonly name: string;
-      readonly fields: readonly (readonly [string, 1 | -1])[];
+      readonly fields: readonly (readonly [string, 1 | -1 | "2dsphere" | "2d"])[];
       readonly unique: boolean;
       /**
        * @description As declared.
