@@ -1,6 +1,7 @@
 //! The documents of some values that were changed last, by lazy and eager indexes.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use rillbase_collections::{
     CandidatePosition, CandidateRequest, IndexBuild, IndexTechnique, NativeIndex, PlanOrder,
@@ -251,4 +252,36 @@ fn a_document_with_several_values_is_returned_once() {
         // Of the same time, in the order of ids.
         assert_eq!(ids.collect::<Vec<_>>(), [Some(1), Some(2)]);
     }
+}
+
+/// The time that the newest documents of a range take, if a document has so many values.
+fn time_of_range(values: usize) -> Duration {
+    let index = index_by_time(1, "by tag", &[("shop", 1)], IndexTechnique::Embedded);
+    let shops = Shops::new(vec![index]);
+    let list: Vec<String> = (0..values).map(|value| value.to_string()).collect();
+    let text = format!("{{\"_id\":1,\"shop\":[{}]}}", list.join(","));
+    let document = parse_document(text.as_bytes()).unwrap();
+    for is_last in [false, true] {
+        let put = DocumentOperation::replace(Value::Int32(1), document.as_ref(), true);
+        let write = write_of(&[1], 1, vec![(1, put.unwrap())], false);
+        shops.opened.write(vec![write]).remove(0).unwrap().unwrap();
+        if !is_last {
+            // The next memtable lists values from its beginning.
+            shops.opened.db.flush().unwrap();
+        }
+    }
+    let times = (0..5).map(|_| {
+        let started = Instant::now();
+        let plan = shops.plan("{\"shop\":{\"$gte\":5}}", 10);
+        assert_eq!(shops.keys(&plan, usize::MAX).len(), 1);
+        started.elapsed()
+    });
+    times.min().unwrap()
+}
+
+#[test]
+fn a_document_with_many_values_is_examined_once() {
+    // Ten times as many values take ten times as long, and not a hundred times.
+    let (few, many) = (time_of_range(900), time_of_range(9_000));
+    assert!(many < 40 * few, "{few:?} and {many:?}");
 }

@@ -177,9 +177,7 @@ impl PySelection {
             page,
             projection,
         } = self;
-        let rows = page
-            .take()
-            .unwrap_or_else(|| py.detach(|| inner.finish()));
+        let rows = page.take().unwrap_or_else(|| py.detach(|| inner.finish()));
         let projection = projection
             .as_ref()
             .map(|projection| projection.inner.as_ref());

@@ -34,7 +34,7 @@ def path_of(account: TenantAccount, name: str = "") -> str:
 
 
 def by_place(order: str) -> dict[str, Any]:
-    return {"name": "by-place", "fields": [["place", order]]}
+    return {"name": f"by-place-{order}", "fields": [["place", order]]}
 
 
 def create(caller: Caller, account: TenantAccount, *indexes: object) -> None:
@@ -112,7 +112,7 @@ def test_results_are_those_without_an_index(caller: Caller, account: TenantAccou
         path = path_of(account, "stops")
         assert caller.patch(path, {"indexes": [by_place(order)]}).status_code == 200
         identity = caller.get(path).json()["id"]
-        index = stored_documents.index(identity, "by-place")
+        index = stored_documents.index(identity, f"by-place-{order}")
         backfill.backfill(tenant=str(account.tenant.id), index=index.number)
         used = 0
         for condition in asked:
@@ -128,7 +128,7 @@ def test_entries_follow_a_document_that_moves(caller: Caller, account: TenantAcc
     berlin, paris = [13.4, 52.5], [2.35, 48.85]
     around = [{"$geoWithin": {"$centerSphere": [at, 0.01]}} for at in (berlin, paris)]
     stored_documents.put(account.tenant.id, "stops", [{"_id": "tram", "place": berlin}])
-    assert plan(caller, around[0])["index"] == "by-place"
+    assert plan(caller, around[0])["index"] == "by-place-2dsphere"
     assert [ids(caller, condition) for condition in around] == [["tram"], []]
     moved = caller.patch("/v1/collections/stops/documents/tram", {"$set": {"place": paris}})
     assert moved.status_code == 200

@@ -13,6 +13,22 @@ import { useToasts } from "../../ui/toasts";
 import { adviceText } from "./advice";
 import type { CollectionResource } from "./CollectionPage";
 
+type IndexPart = Index["fields"][number];
+type IndexKind = "values" | "2dsphere" | "2d";
+
+const KINDS: readonly (readonly [IndexKind, string])[] = [
+  ["values", "Values: equal ones, ranges and sorts"],
+  ["2dsphere", "Geometry on the sphere: 2dsphere"],
+  ["2d", "Points on the plane: 2d"],
+];
+
+const ORDERS: Readonly<Record<IndexPart[1], string>> = {
+  1: "↑",
+  "-1": "↓",
+  "2dsphere": "2dsphere",
+  "2d": "2d",
+};
+
 const TECHNIQUES: readonly (readonly [Index["technique"], string])[] = [
   ["auto", "Automatic: by how the index is used"],
   ["composite", "Composite: by value"],
@@ -96,9 +112,7 @@ function IndexTable({ indexes, isNative, mayChange, onDrop }: TableProps) {
         <tr key={index.name}>
           <td className="mono">{index.name}</td>
           <td className="mono">
-            {index.fields
-              .map(([path, direction]) => `${path} ${direction === 1 ? "↑" : "↓"}`)
-              .join(", ")}
+            {index.fields.map(([path, order]) => `${path} ${ORDERS[order]}`).join(", ")}
           </td>
           <td>
             <div>
@@ -174,7 +188,11 @@ function NewIndex({ isNative, taken, onCreate, onClose }: NewIndexProps) {
   const [text, setText] = useState("");
   const [isUnique, setUnique] = useState(false);
   const [technique, setTechnique] = useState<Index["technique"]>("auto");
-  const fields = fieldsOf(text);
+  const [kind, setKind] = useState<IndexKind>("values");
+  const isSpatial = kind !== "values";
+  const paths = fieldsOf(text);
+  const fields = isSpatial ? paths.map(([path]): IndexPart => [path, kind]) : paths;
+  const hasFields = isSpatial ? fields.length === 1 : fields.length > 0;
   const name = `by-${fields.map(([path]) => path.replace(/[^a-z0-9]+/gi, "-")).join("-")}`
     .toLowerCase()
     .slice(0, 60);
@@ -182,15 +200,27 @@ function NewIndex({ isNative, taken, onCreate, onClose }: NewIndexProps) {
     <FormDialog
       title="New index"
       action="Build"
-      canSubmit={fields.length > 0 && !taken.includes(name)}
+      canSubmit={hasFields && !taken.includes(name)}
       onSubmit={() =>
-        onCreate({ name, fields, unique: isUnique, technique: isUnique ? "auto" : technique })
+        onCreate({
+          name,
+          fields,
+          unique: isUnique && !isSpatial,
+          technique: isUnique || isSpatial ? "auto" : technique,
+        })
       }
       onClose={onClose}
     >
+      <Field label="Kind" hint="What queries find by it.">
+        <Select options={KINDS} value={kind} onChange={setKind} />
+      </Field>
       <Field
-        label="Fields, in order"
-        hint="Separated by commas. A - before a field reverses its order: owner, -rank"
+        label={isSpatial ? "Field" : "Fields, in order"}
+        hint={
+          isSpatial
+            ? "The field with the geometry: place"
+            : "Separated by commas. A - before a field reverses its order: owner, -rank"
+        }
       >
         <input
           className="input mono"
@@ -199,15 +229,17 @@ function NewIndex({ isNative, taken, onCreate, onClose }: NewIndexProps) {
           onChange={(event) => setText(event.target.value)}
         />
       </Field>
-      <label className="check">
-        <input
-          type="checkbox"
-          checked={isUnique}
-          onChange={(event) => setUnique(event.target.checked)}
-        />
-        Unique: no two documents may have the same values
-      </label>
-      {isNative && !isUnique && (
+      {!isSpatial && (
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={isUnique}
+            onChange={(event) => setUnique(event.target.checked)}
+          />
+          Unique: no two documents may have the same values
+        </label>
+      )}
+      {isNative && !isUnique && !isSpatial && (
         <Field label="Technique" hint="How its entries are stored.">
           <Select options={TECHNIQUES} value={technique} onChange={setTechnique} />
         </Field>

@@ -379,8 +379,13 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             self.add_values(self.listed.len() - 1);
             return Ok(());
         }
+        // An entry has a place in the list for each of its values, and all values are extracted for
+        // any of them.
+        let mut added = HashSet::new();
         while let Some(entry) = list.next(&mut cursor) {
-            self.add_listed(memtable, entry)?;
+            if added.insert((entry.key, entry.tag)) {
+                self.add_listed(memtable, entry)?;
+            }
         }
         Ok(())
     }
