@@ -13,7 +13,7 @@ use rillbase_documents::entry::{IndexDefinition, entries};
 use rillbase_engine::{Extractor, ZoneMap};
 use rillbase_query::bson::Document;
 
-use crate::definition::{IndexTechnique, NativeDefinition, number_in_collection};
+use crate::definition::{IndexTechnique, NativeIndex, number_in_collection};
 use crate::format::{PREFIX_BYTES, decode_document, prefix, split_document_key};
 
 /// The embedded indexes of all collections.
@@ -37,8 +37,8 @@ impl EmbeddedIndexes {
     }
 
     /// Extracts the attributes of a collection's indexes from now on.
-    pub(crate) fn install(&self, collection: u64, definition: &NativeDefinition) {
-        let embedded = definition.indexes.iter();
+    pub(crate) fn install(&self, collection: u64, indexes: &[NativeIndex]) {
+        let embedded = indexes.iter();
         let embedded = embedded.filter(|index| index.technique == IndexTechnique::Embedded);
         let compiled: Vec<IndexDefinition> = embedded
             .clone()

@@ -15,7 +15,8 @@ use crate::definition::{IndexTechnique, MAX_COLLECTION, NativeDefinition};
 use crate::embedded::EmbeddedIndexes;
 use crate::error::{Error, Result};
 use crate::feed::WrittenGroups;
-use crate::format::{EntryHeads, prefix};
+use crate::format::{DOCUMENTS, EntryHeads, prefix};
+use crate::plan::ScanPlan;
 use crate::usage::UsageCounters;
 
 /// Collections and claims share this many commit queues.
@@ -116,7 +117,7 @@ impl Collections {
             let number = scan.key().try_into().map(u64::from_be_bytes);
             let number = number.map_err(|_| Error::Malformed("the key of a definition"))?;
             let definition = NativeDefinition::decode(scan.value())?;
-            embedded.install(number, &definition);
+            embedded.install(number, &definition.indexes);
             installed.insert(number, Arc::new(install(number, definition, None)?));
             scan.advance()?;
         }
@@ -171,6 +172,15 @@ impl Collections {
         self.current(collection, write_version).map(|_| ())
     }
 
+    /// Fails if the index of a plan was dropped. What was read by it before may lack documents: the
+    /// values of an embedded index are not extracted any more.
+    pub fn check_index(&self, collection: u64, plan: &ScanPlan) -> Result<()> {
+        let installed = self.installed(collection)?;
+        let is_present =
+            plan.index == DOCUMENTS || installed.definition.index(plan.index).is_some();
+        is_present.then_some(()).ok_or(Error::NoIndex)
+    }
+
     /// The installed definition of a collection.
     pub fn definition(&self, collection: u64) -> Result<NativeDefinition> {
         Ok(self.installed(collection)?.definition.clone())
@@ -211,13 +221,25 @@ impl Collections {
             }
         }
         self.db.write(batch, Durability::Sync)?;
-        self.embedded.install(collection, definition);
+        // Values of indexes are extracted from before until after definitions have them. So a query
+        // whose index is still there once it has read did not miss any.
+        let mut indexes = definition.indexes.clone();
+        let before = before.iter().flat_map(|before| &before.definition.indexes);
+        indexes.extend(
+            before
+                .filter(|index| definition.index(index.number).is_none())
+                .cloned(),
+        );
+        self.embedded.install(collection, &indexes);
         installed.since = self.db.snapshot().sequence();
         let mut indexes = installed.definition.indexes.iter();
         let has_new_embedded = indexes.any(|index| index.embedded_since == version);
+        let installed = Arc::new(installed);
         let mut all = self.installed.write();
-        all.insert(collection, Arc::new(installed));
+        all.insert(collection, Arc::clone(&installed));
         drop(all);
+        self.embedded
+            .install(collection, &installed.definition.indexes);
         if has_new_embedded {
             // The next memtable lists the values of the index. If this fails, queries read the
             // collection's documents in this one, and the next write reports the failure.
@@ -239,8 +261,8 @@ impl Collections {
             batch.delete_range(keyspace, &start, &end);
         }
         self.db.write(batch, Durability::Sync)?;
-        self.embedded.remove(collection);
         self.installed.write().remove(&collection);
+        self.embedded.remove(collection);
         Ok(())
     }
 

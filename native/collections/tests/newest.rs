@@ -285,3 +285,23 @@ fn a_document_with_many_values_is_examined_once() {
     let (few, many) = (time_of_range(900), time_of_range(9_000));
     assert!(many < 40 * few, "{few:?} and {many:?}");
 }
+
+#[test]
+fn a_query_by_an_embedded_index_that_is_dropped_meanwhile_is_noticed() {
+    let index = index_by_time(1, "by shop", &[("shop", 1)], IndexTechnique::Embedded);
+    let mut shops = Shops::new(vec![index]);
+    shops.write(&[(0, Some(0))]);
+    shops.opened.db.flush().unwrap();
+    shops.write(&[(1, Some(1)), (2, Some(1)), (3, Some(2))]);
+    let plan = shops.plan("{\"shop\":1}", 10);
+    let collections = &shops.opened.collections;
+    let snapshot = shops.opened.db.snapshot();
+    let scan = collections.candidates(1, &plan, None, &snapshot).unwrap();
+    collections.check_index(1, &plan).unwrap();
+    collections.define(1, definition(2, Vec::new())).unwrap();
+    let read = scan.map(Result::unwrap).count();
+    assert!(read < 2, "values are not extracted any more");
+    let error = collections.check_index(1, &plan).unwrap_err();
+    assert_eq!(error.code(), "no_index");
+    collections.check_index(1, &ScanPlan::everything()).unwrap();
+}

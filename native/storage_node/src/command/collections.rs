@@ -392,6 +392,7 @@ pub(super) fn query(
         .collections
         .candidates(number, &plan, after, snapshot)?;
     let part = ScannedPart::read(scan, &filter, &options)?;
+    node.collections.check_index(number, &plan)?;
     let name = match read_at {
         QuerySnapshot::Named(named) => Some(named.name),
         QuerySnapshot::Own(own) if part.position.is_some() => {
