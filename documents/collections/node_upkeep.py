@@ -28,7 +28,7 @@ class StoredSize(NamedTuple):
     bytes: int
 
 
-class IndexCounters(NamedTuple):
+class IndexReading(NamedTuple):
     """How an index has been used since the node started. Fields as in `technique_advice`."""
 
     lookups: int
@@ -41,7 +41,7 @@ class IndexCounters(NamedTuple):
     block_share: int | None
 
 
-class CollectionCounters(NamedTuple):
+class CollectionReading(NamedTuple):
     """How a collection has been used since the node started."""
 
     #: Another one after each start of the node.
@@ -49,7 +49,7 @@ class CollectionCounters(NamedTuple):
     reads: int
     writes: int
     #: By number.
-    indexes: dict[int, IndexCounters]
+    indexes: dict[int, IndexReading]
 
 
 class IndexedPart(NamedTuple):
@@ -105,7 +105,7 @@ def sizes_of(tenant_id: UUID, collection_ids: Iterable[UUID]) -> dict[UUID, Stor
     return sizes
 
 
-def counters_of(tenant_id: UUID, collection_id: UUID) -> CollectionCounters | None:
+def counters_of(tenant_id: UUID, collection_id: UUID) -> CollectionReading | None:
     """Return how a collection has been used; None: the node does not have it yet."""
     with tenant_connection(tenant_id) as node:
         if node is None:
@@ -118,7 +118,7 @@ def counters_of(tenant_id: UUID, collection_id: UUID) -> CollectionCounters | No
             return None
     usage = _members(reply)
     indexes = [_members(index) for index in cast("list[object]", usage[b"indexes"])]
-    return CollectionCounters(
+    return CollectionReading(
         run=cast("bytes", usage[b"run"]).decode(),
         reads=_integer(usage, b"reads"),
         writes=_integer(usage, b"writes"),
@@ -126,8 +126,8 @@ def counters_of(tenant_id: UUID, collection_id: UUID) -> CollectionCounters | No
     )
 
 
-def _index_counters(members: dict[bytes, object]) -> IndexCounters:
-    return IndexCounters(
+def _index_counters(members: dict[bytes, object]) -> IndexReading:
+    return IndexReading(
         lookups=_integer(members, b"lookups"),
         newest=_integer(members, b"newest"),
         ordered=_integer(members, b"ordered"),

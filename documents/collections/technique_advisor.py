@@ -23,7 +23,7 @@ from documents.backend import Backend
 from documents.collections.actions import replace_index
 from documents.collections.indexes import TTL_INDEX, fields_of
 from documents.collections.node_upkeep import (
-    CollectionCounters,
+    CollectionReading,
     StoredSize,
     counters_of,
     sizes_of,
@@ -107,7 +107,7 @@ def _automatic(indexes: models.QuerySet[Index]) -> models.QuerySet[Index]:
 
 
 def _advise(
-    index: Index, counters: CollectionCounters, size: StoredSize, now: datetime.datetime
+    index: Index, counters: CollectionReading, size: StoredSize, now: datetime.datetime
 ) -> None:
     """Renew the advice for an index, unless it was used too little to tell."""
     present: JsonObject = {

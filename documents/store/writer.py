@@ -150,10 +150,10 @@ _writers = PerLoop(WriteBatcher)
 async def write(call: WriteCall) -> WriteResult:
     """Write, durably, and return the result; raise the error if the whole write is rejected."""
     writers = _writers.get()
-    ended = await writers.submit(call)
-    if isinstance(ended, ConcurrentDefinitionChange):
+    result = await writers.submit(call)
+    if isinstance(result, ConcurrentDefinitionChange):
         # The collection may be in the other backend since a moment ago; nothing was written.
-        ended = await writers.submit(call)
-    if isinstance(ended, ApiError):
-        raise ended
-    return ended
+        result = await writers.submit(call)
+    if isinstance(result, ApiError):
+        raise result
+    return result

@@ -287,7 +287,7 @@ fn a_document_with_many_values_is_examined_once() {
 }
 
 #[test]
-fn a_query_by_an_embedded_index_that_is_dropped_meanwhile_is_noticed() {
+fn a_query_fails_if_its_embedded_index_is_dropped() {
     let index = index_by_time(1, "by shop", &[("shop", 1)], IndexTechnique::Embedded);
     let mut shops = Shops::new(vec![index]);
     shops.write(&[(0, Some(0))]);

@@ -257,7 +257,7 @@ fn share_inside(condition: &str, order: FieldOrder) -> f64 {
 }
 
 #[test]
-fn bounds_exclude_nearly_all_points_elsewhere() {
+fn bounds_exclude_nearly_all_distant_points() {
     let sphere = [
         r#"{"$geoWithin":{"$centerSphere":[[13,52],0.05]}}"#,
         r#"{"$geoWithin":{"$centerSphere":[[180,0],0.05]}}"#,

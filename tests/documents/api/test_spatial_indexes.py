@@ -105,8 +105,8 @@ def test_results_are_those_without_an_index(caller: Caller, account: TenantAccou
     generator = random.Random(7)
     create(caller, account)
     fill(account, generator)
-    asked = [condition for _ in range(12) for condition in conditions(generator)]
-    expected = {json.dumps(condition): ids(caller, condition) for condition in asked}
+    conditions_used = [condition for _ in range(12) for condition in conditions(generator)]
+    expected = {json.dumps(condition): ids(caller, condition) for condition in conditions_used}
     assert sum(map(len, expected.values())) > DOCUMENTS, "most conditions match something"
     for order in ("2dsphere", "2d"):
         path = path_of(account, "stops")
@@ -115,7 +115,7 @@ def test_results_are_those_without_an_index(caller: Caller, account: TenantAccou
         index = stored_documents.index(identity, f"by-place-{order}")
         backfill.backfill(tenant=str(account.tenant.id), index=index.number)
         used = 0
-        for condition in asked:
+        for condition in conditions_used:
             assert ids(caller, condition) == expected[json.dumps(condition)], (order, condition)
             used += plan(caller, condition)["reads"] == "index"
         # Conditions on the sphere and on the plane need indexes of their own.

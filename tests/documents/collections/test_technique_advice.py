@@ -65,7 +65,7 @@ def test_most_lookups_must_be_for_the_newest(newest: int, technique: DeclaredTec
     assert advised(replace(NEWEST, newest=newest)).technique is technique
 
 
-def test_an_index_that_gives_an_order_is_composite() -> None:
+def test_an_index_that_supports_a_sort_is_composite() -> None:
     use = replace(NEWEST, ordered=1)
     assert advised(use) == (COMPOSITE, 1.0)
     many = advised(replace(use, ordered=1_000), LAZY)
@@ -104,7 +104,7 @@ def test_eager_is_never_advised(use: IndexUse, current: DeclaredTechnique) -> No
     assert advised(use, current).technique is not EAGER
 
 
-def test_too_few_operations_say_nothing() -> None:
+def test_there_is_no_advice_for_few_operations() -> None:
     idle = replace(NEWEST, reads=10**6, writes=0, lookups=0, newest=0)
     assert advise(idle, COMPOSITE) is None
     few = replace(idle, lookups=MIN_OPERATIONS - 1, newest=MIN_OPERATIONS - 1)

@@ -114,13 +114,13 @@ def test_advice_is_shown_although_the_version_is_the_same(
     first = caller.get(path_of(account, "things"))
     query(caller, 110, **ALL)
     advise(account, 1)
-    known = {"If-None-Match": first.headers["ETag"]}
-    second = caller.get(path_of(account, "things"), **known)
+    condition = {"If-None-Match": first.headers["ETag"]}
+    second = caller.get(path_of(account, "things"), **condition)
     assert second.status_code == 200
     assert second.json()["indexes"] != first.json()["indexes"]
 
 
-def test_after_a_day_the_index_is_rebuilt_and_takes_the_place_of_the_other(
+def test_after_a_day_the_index_is_rebuilt_and_replaces_the_other(
     caller: Caller, account: TenantAccount
 ) -> None:
     create(caller, account)
@@ -195,7 +195,7 @@ def test_counters_start_over_with_the_node(caller: Caller, account: TenantAccoun
 
 
 @pytest.mark.parametrize("technique", ["composite", "lazy"])
-def test_a_declared_technique_ends_the_replacement(
+def test_a_declared_technique_cancels_the_replacement(
     caller: Caller, account: TenantAccount, technique: str
 ) -> None:
     create(caller, account)
