@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TypeVar
 from uuid import UUID
 
 from documents.store import queries
@@ -13,13 +12,17 @@ from documents.store.queries import Bodies
 from documents.transfer.output import Output, OutputFormat, check_count
 from foundation import bulk_budget
 from foundation.event_loop_budget import EventLoopBudget
+from foundation.per_loop import PerLoop
+from foundation.turns import TurnScheduler
 from rillbase_native import Filter, Value
 from tenants.principals import Principal
 
-T = TypeVar("T")
-
 #: A page waits in memory for its reader, which may be slow.
 PAGE, PAGE_BYTES = 500, 512 * 1024
+#: Pages that a process reads concurrently, in total and per tenant.
+AT_ONCE, OF_ONE = 4, 2
+
+_turns = PerLoop(lambda: TurnScheduler(AT_ONCE, OF_ONE, bulk_budget.tenants))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,39 +35,37 @@ class MatchingDocuments:
     principal: Principal
 
     async def page(self, after: bytes = b"") -> Bodies:
-        return await queries.find(
-            self.tenant_id,
-            self.name,
-            self.filter,
-            self.principal,
-            limit=PAGE,
-            after=after,
-            budget=queries.Budget.unlimited(PAGE_BYTES),
-        )
+        """Read a page, in turn."""
+        async with _turns.get().turn(self.tenant_id):
+            return await queries.find(
+                self.tenant_id,
+                self.name,
+                self.filter,
+                self.principal,
+                limit=PAGE,
+                after=after,
+                budget=queries.Budget.unlimited(PAGE_BYTES),
+            )
 
     async def pages(self, first: Bodies) -> AsyncGenerator[list[bytes], None]:
-        """Yield the documents, page by page. A failure ends the stream early. While other tenants
-        are active, each page waits for its tenant's share of the event loop.
-        """
+        """Yield the documents, page by page. A failure ends the stream early."""
         page = first
         while True:
             yield page.bodies
             if page.last is None:
                 return
-            await bulk_budget.tenants.wait(self.tenant_id)
             page = await self.page(page.last)
 
     async def metered(self, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Yield the parts of a file, whose work is charged to the tenant."""
+        """Yield the parts of a file, and charge the work for them to the tenant."""
+
+        async def following() -> bytes | None:
+            return await anext(parts, None)
+
         async with aclosing(parts):
-            while (part := await self._charged(anext(parts, None))) is not None:
+            work = bulk_budget.tenants.metered
+            while (part := await work(self.tenant_id, following())) is not None:
                 yield part
-
-    async def _charged(self, work: Awaitable[T]) -> T:
-        async def run() -> T:
-            return await work
-
-        return await bulk_budget.tenants.metered(self.tenant_id, run())
 
 
 async def export(
@@ -73,13 +74,13 @@ async def export(
     """Return the file's parts. Errors before the first part are reported as such; a later failure
     aborts the stream, so it never looks complete.
     """
-    tenant = documents.tenant_id
-    first = await bulk_budget.tenants.metered(tenant, documents.page())
+    first = await bulk_budget.tenants.metered(documents.tenant_id, documents.page())
     pages = documents.pages(first)
     if output.format is OutputFormat.CSV:
         columns: Sequence[str] = output.fields or ()
         if not columns:
-            columns = await bulk_budget.tenants.metered(tenant, _field_names(documents, first))
+            names = _field_names(documents, first)
+            columns = await bulk_budget.tenants.metered(documents.tenant_id, names)
         return documents.metered(_csv(pages, output, columns))
     if output.format is OutputFormat.JSON:
         return documents.metered(_array(pages, canonical=canonical))
