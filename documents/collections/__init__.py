@@ -7,6 +7,8 @@ actions       create, change, drop: under the collection's lock, with an audit e
 describe      a collection as the API shows it
 views         the calls
 backfill      adds existing documents to a new index
+technique_advice   which technique suits an index, by how it was used
+technique_advisor  rebuilds automatic indexes with the technique that suits them
 removal       removes what dropped collections and indexes leave behind, in batches
 expiry        deletes expired documents like any other delete
 tombstones    removes tombstones after a day

@@ -221,6 +221,9 @@ def end_replacement(collection: Collection, replacement: Index) -> None:
         replacement.save(update_fields=["replaces"])
     else:
         _retire(collection, replacement)
+        # Another one is built only if the gain lasts for another day.
+        replaced.advice = None
+        replaced.save(update_fields=["advice"])
 
 
 def _install_next_version(collection: Collection) -> None:

@@ -120,7 +120,7 @@ fn reads_and_writes_are_counted_by_documents() {
     let stale = write_of(&[1], 2, vec![delete(1)], false);
     assert!(opened.write(vec![stale]).remove(0).is_err());
     let repeated = write_of(&[1], 1, vec![insert("{\"_id\":1}")], false);
-    opened.write(vec![repeated]).remove(0).unwrap().ok();
+    assert!(opened.write(vec![repeated]).remove(0).unwrap().is_ok());
     assert_eq!(usage(&opened).writes, 3);
     assert!(plan(&opened, 1, ("{\"_id\":1}", "[]"), 1));
     assert!(!plan(&opened, 2, ("{\"_id\":1}", "[]"), 1));

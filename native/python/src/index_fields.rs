@@ -2,8 +2,8 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use rillbase_documents::entry::fields;
 use rillbase_query::index::{FieldOrder, IndexField};
-use rillbase_query::path::FieldPath;
 
 /// The order of a field as it is declared.
 #[derive(FromPyObject)]
@@ -15,16 +15,13 @@ pub(crate) enum DeclaredOrder {
 pub(crate) type DeclaredFields = Vec<(String, DeclaredOrder)>;
 
 pub(crate) fn index_fields(declared: DeclaredFields) -> PyResult<Vec<IndexField>> {
-    let fields = declared.into_iter().map(|(path, order)| {
+    let pairs = declared.into_iter().map(|(path, order)| {
         let order = match order {
             DeclaredOrder::Direction(direction) => FieldOrder::directed(direction),
             DeclaredOrder::Spatial(name) => FieldOrder::spatial(&name)
                 .ok_or_else(|| PyValueError::new_err(format!("{name} is not an order")))?,
         };
-        Ok(IndexField {
-            path: FieldPath::new(&path),
-            order,
-        })
+        Ok((path, order))
     });
-    fields.collect()
+    Ok(fields(&pairs.collect::<PyResult<Vec<_>>>()?))
 }

@@ -130,7 +130,7 @@ class AsyncAggregate:
         Example:
             async for snapshot in visits.watch(RowQuery(group_by=["page"])):
                 print(snapshot.documents[0]["page"])  # /
-                break  # ends the subscription; without it, the loop goes on with each change
+                break  # ends the subscription; without it, the loop continues with each change
         """
         return self._live(asked).snapshots()
 
@@ -153,7 +153,7 @@ class AsyncAggregate:
         Example:
             async for event in visits.changes(RowQuery(group_by=["page"])):
                 print(event.type)  # result
-                break  # without it, the loop goes on with each changed row
+                break  # without it, the loop continues with each changed row
         """
         return self._live(asked).changes()
 

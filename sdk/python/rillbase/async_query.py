@@ -172,7 +172,7 @@ class AsyncQuery:
         Example:
             async for snapshot in todos.where("done", "==", False).watch():
                 print(len(snapshot.documents))  # 2
-                break  # ends the subscription; without it, the loop goes on with each change
+                break  # ends the subscription; without it, the loop continues with each change
         """
         return self._snapshots()
 
@@ -193,7 +193,7 @@ class AsyncQuery:
         Example:
             async for event in todos.changes():
                 print(event.type)  # result
-                break  # without it, the loop goes on with `add`, `change`, `move` and `remove`
+                break  # without it, the loop continues with `add`, `change`, `move` and `remove`
         """
         return QueryWatcher(self._subscription(), self._core.connection, self._read).changes()
 

@@ -23,7 +23,7 @@ def test_few_pages_of_one_tenant_are_read_at_once(monkeypatch: pytest.MonkeyPatc
     async def find(*_: object, **__: object) -> Bodies:
         reading.append(1)
         counts.append(len(reading))
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0)
         reading.pop()
         return Bodies([], None, Notices())
 

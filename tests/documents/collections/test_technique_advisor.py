@@ -239,6 +239,7 @@ def test_a_replacement_that_fails_changes_nothing(
     assert [index.state for index in rows(account)] == ["ready", "dropping"]
     (index,) = shown(caller, account)
     assert (index["state"], index["error"]) == ("ready", None)
+    assert index["advice"] is None, "it is not tried again at once"
 
 
 def test_an_index_has_one_replacement_at_a_time(caller: Caller, account: TenantAccount) -> None:

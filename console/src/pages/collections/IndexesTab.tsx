@@ -17,7 +17,7 @@ type IndexPart = Index["fields"][number];
 type IndexKind = "values" | "2dsphere" | "2d";
 
 const KINDS: readonly (readonly [IndexKind, string])[] = [
-  ["values", "Values: equal ones, ranges and sorts"],
+  ["values", "Values: equality, ranges and sorts"],
   ["2dsphere", "Geometry on the sphere: 2dsphere"],
   ["2d", "Points on the plane: 2d"],
 ];
@@ -30,7 +30,7 @@ const ORDERS: Readonly<Record<IndexPart[1], string>> = {
 };
 
 const TECHNIQUES: readonly (readonly [Index["technique"], string])[] = [
-  ["auto", "Automatic: by how the index is used"],
+  ["auto", "Automatic: chosen from how the index is used"],
   ["composite", "Composite: by value"],
   ["lazy", "Lazy: by value, the latest changes first"],
   ["eager", "Eager: one list per value, the latest changes first"],
@@ -211,7 +211,7 @@ function NewIndex({ isNative, taken, onCreate, onClose }: NewIndexProps) {
       }
       onClose={onClose}
     >
-      <Field label="Kind" hint="What queries find by it.">
+      <Field label="Kind" hint="What queries search for.">
         <Select options={KINDS} value={kind} onChange={setKind} />
       </Field>
       <Field
