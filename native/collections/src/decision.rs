@@ -16,7 +16,7 @@ use rillbase_query::bson::Document;
 
 use crate::claim::{ClaimRecord, ClaimedResult, CollectionClaim};
 use crate::counters::encode_pair;
-use crate::definition::{number_in_collection, number_in_database};
+use crate::definition::{MoveStage, number_in_collection, number_in_database};
 use crate::entry_changes::{ListChanges, StoredEntry};
 use crate::error::{Error, Result};
 use crate::format::{
@@ -31,7 +31,7 @@ const MAX_ROWS_BYTES: usize = 64 << 20;
 const ROWS_AT_ONCE: usize = 16;
 const FEW_BYTES: usize = 256 << 10;
 /// How long the version of a deleted document is stored with its key.
-const TOMBSTONE_MS: Millis = 24 * 3_600_000;
+pub(crate) const TOMBSTONE_MS: Millis = 24 * 3_600_000;
 
 /// What a group does about a write.
 enum WriteFate {
@@ -393,6 +393,9 @@ impl Collections {
                     ..DocumentHead::default()
                 };
                 self.put_document(&mut batch, number, changed, (head, rows.now));
+                if collection.definition.move_stage.is_some() {
+                    self.put_change(&mut batch, number, changed);
+                }
             }
         }
         Ok(batch)
@@ -443,7 +446,7 @@ impl Collections {
 
     /// Whether an entry that a document gives up is another one's: while a unique index is being
     /// built, this one had none yet.
-    fn is_of_other(
+    pub(crate) fn is_of_other(
         &self,
         collection: &InstalledCollection,
         entry: &IndexEntry,
@@ -500,11 +503,15 @@ fn for_group(
         let position = installed
             .binary_search_by_key(&collection.number, |installed| installed.number)
             .map_err(|_| Error::NoCollection)?;
-        let version = installed
+        let definition = installed
             .get(position)
-            .map_or(0, |installed| installed.definition.write_version);
+            .map(|installed| &installed.definition);
+        let version = definition.map_or(0, |definition| definition.write_version);
         if version != collection.write_version {
             return Err(Error::Stale { installed: version });
+        }
+        if definition.is_some_and(|definition| definition.move_stage == Some(MoveStage::Sealed)) {
+            return Err(Error::Postponed);
         }
         positions.push(position);
     }

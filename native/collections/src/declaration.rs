@@ -4,7 +4,7 @@ use rillbase_documents::elements::DocumentLimits;
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::index::FieldOrder;
 
-use crate::definition::{IndexTechnique, NativeDefinition, NativeIndex};
+use crate::definition::{IndexTechnique, MoveStage, NativeDefinition, NativeIndex};
 use crate::error::{Error, Result};
 
 /// The maximum number of indexes of a collection, and of fields of an index.
@@ -14,7 +14,8 @@ const MAX_FIELDS: usize = 32;
 impl NativeDefinition {
     /// Reads a definition as a server writes it: `{write_version, rules_version, schema, limits:
     /// {array_elements, values}, indexes: [{number, name, fields: [[path, direction], …], unique,
-    /// technique, ready}, …]}`. A schema, limits, indexes and techniques are optional.
+    /// technique, ready}, …], move: "copying" | "sealed" | null}`. A schema, limits, indexes,
+    /// techniques and `move` are optional.
     pub fn parse(document: Document<'_>) -> Result<Self> {
         let mut definition = Self::default();
         for (name, value) in document.iter() {
@@ -34,6 +35,16 @@ impl NativeDefinition {
                         return Err(invalid("indexes", "an array"));
                     };
                     definition.indexes = indexes.iter().map(index).collect::<Result<_>>()?;
+                }
+                "move" => {
+                    definition.move_stage = match value {
+                        ValueRef::Null => None,
+                        ValueRef::String(stage) => Some(
+                            MoveStage::parse(stage)
+                                .ok_or_else(|| invalid(name, "copying or sealed"))?,
+                        ),
+                        _ => return Err(invalid(name, "a string")),
+                    }
                 }
                 _ => return Err(unknown(name)),
             }

@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::format::EntryForm;
 
 const VERSION: u8 = 2;
+/// It moves to another backend.
+const VERSION_WITH_STAGE: u8 = 3;
 /// Its indexes have no techniques: they are composite.
 const VERSION_WITHOUT_TECHNIQUES: u8 = 1;
 const INDEX_BITS: u32 = 32;
@@ -139,6 +141,43 @@ impl NativeIndex {
     }
 }
 
+/// What a collection does while it moves to another backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoveStage {
+    /// It records which documents are changed, since they have to be copied again.
+    Copying,
+    /// It also accepts no writes: the last changes are being copied.
+    Sealed,
+}
+
+impl MoveStage {
+    const ALL: [Self; 2] = [Self::Copying, Self::Sealed];
+
+    /// The stage with a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copying => "copying",
+            Self::Sealed => "sealed",
+        }
+    }
+
+    fn byte(self) -> u8 {
+        match self {
+            Self::Copying => 1,
+            Self::Sealed => 2,
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.byte() == byte)
+    }
+}
+
 /// The definition of a collection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NativeDefinition {
@@ -152,6 +191,8 @@ pub struct NativeDefinition {
     pub limits: DocumentLimits,
     /// Its indexes.
     pub indexes: Vec<NativeIndex>,
+    /// Whether it moves to another backend.
+    pub move_stage: Option<MoveStage>,
 }
 
 impl NativeDefinition {
@@ -173,11 +214,14 @@ impl NativeDefinition {
 
     /// `2 write_version rules_version elements values has_schema [schema] count (number name unique
     /// technique since ready count (path direction)*)*`; version 1, which earlier releases read, has no
-    /// techniques.
+    /// techniques, and version 3 has a stage at its end.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let is_composite = |index: &NativeIndex| index.technique == IndexTechnique::Composite;
         let has_techniques = !self.indexes.iter().all(is_composite);
-        let version = if has_techniques {
+        let has_techniques = has_techniques || self.move_stage.is_some();
+        let version = if self.move_stage.is_some() {
+            VERSION_WITH_STAGE
+        } else if has_techniques {
             VERSION
         } else {
             VERSION_WITHOUT_TECHNIQUES
@@ -204,6 +248,7 @@ impl NativeDefinition {
                 out.push(order.byte());
             }
         }
+        out.extend(self.move_stage.map(MoveStage::byte));
         out
     }
 
@@ -216,9 +261,9 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
     let mut reader = ByteReader::new(bytes);
     let version = reader.byte()?;
     let has_techniques = match version {
-        VERSION => true,
+        VERSION | VERSION_WITH_STAGE => true,
         VERSION_WITHOUT_TECHNIQUES => false,
-        _ => return Err(reader.error("version 1 or 2")),
+        _ => return Err(reader.error("version 1 to 3")),
     };
     let (write_version, rules_version) = (reader.varint()?, reader.varint()?);
     let mut limit = || Ok(usize::try_from(reader.varint()?).unwrap_or(usize::MAX));
@@ -228,6 +273,12 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
     };
     let schema = reader.optional(|reader| Ok(reader.slice()?.to_vec()))?;
     let indexes = reader.list(|reader| index(reader, has_techniques))?;
+    let move_stage = if version == VERSION_WITH_STAGE {
+        let stage = MoveStage::from_byte(reader.byte()?);
+        Some(reader.check(stage, "a stage")?)
+    } else {
+        None
+    };
     reader.finish()?;
     Ok(NativeDefinition {
         write_version,
@@ -235,6 +286,7 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
         schema,
         limits,
         indexes,
+        move_stage,
     })
 }
 
@@ -298,10 +350,12 @@ mod tests {
                 is_ready: false,
                 embedded_since: 300,
             }],
+            move_stage: None,
         };
         for technique in IndexTechnique::ALL {
             let mut definition = definition.clone();
             definition.indexes[0].technique = technique;
+            definition.move_stage = MoveStage::from_byte(technique.byte());
             if technique == IndexTechnique::Composite {
                 definition.indexes[0].embedded_since = 0;
             }

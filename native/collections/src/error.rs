@@ -26,7 +26,8 @@ pub enum Error {
     InProgress,
     /// The documents of a write are too large together.
     TooLarge,
-    /// The documents of a group are too large together: the write has to be sent again.
+    /// The write has to be sent again: the documents of its group are too large together, or its
+    /// collection is about to have moved to another backend.
     Postponed,
     /// The definition has no index with this number.
     NoIndex,

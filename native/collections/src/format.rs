@@ -9,6 +9,7 @@
 //! mark       := 0 [!updated] document_key 0{u16}
 //! unique     := 2 entry                                value: document_key
 //! list       := 2 entry                                value: `entry_list.rs`
+//! change     := document_key                           value: version{i64}   index 2^32 - 1
 //! ```
 //!
 //! An index has composite and unique entries, or timed ones, or lists and timed ones.
@@ -20,6 +21,8 @@ use crate::error::{Error, Result};
 
 /// The number of the documents among a collection's indexes.
 pub(crate) const DOCUMENTS: u32 = 0;
+/// The number of the documents that were changed since a move to another backend began.
+pub(crate) const CHANGES: u32 = u32::MAX;
 /// The length of collection and index in a key.
 pub(crate) const PREFIX_BYTES: usize = 12;
 
@@ -45,6 +48,11 @@ pub(crate) fn prefix(collection: u64, index: u32) -> [u8; PREFIX_BYTES] {
 /// The key of a document.
 pub(crate) fn document_key(collection: u64, document: &[u8]) -> Vec<u8> {
     [&prefix(collection, DOCUMENTS), document].concat()
+}
+
+/// The key under which the change of a document is recorded.
+pub(crate) fn change_key(collection: u64, document: &[u8]) -> Vec<u8> {
+    [&prefix(collection, CHANGES), document].concat()
 }
 
 /// The collection and the document's key, if the key is that of a document.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rillbase_documents::entry::{IndexDefinition, entries};
+use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_engine::{Durability, WriteBatch};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::{Form, value_to_string};
@@ -148,10 +149,8 @@ impl Collections {
 
     fn add_document(&self, part: &mut IndexPart<'_>, candidate: &Candidate) -> Result<()> {
         let body = Document::trusted(&candidate.document.body);
-        let entries = entries(body, &part.compiled).map_err(|refusal| Error::Unindexed {
-            id: short_id(body),
-            refusal: Box::new(refusal),
-        })?;
+        let entries = entries(body, &part.compiled);
+        let entries = entries.map_err(|refusal| unindexed(body, refusal))?;
         part.documents += 1;
         part.bytes += candidate.document.body.len();
         for entry in &entries {
@@ -187,6 +186,14 @@ impl Collections {
             part.batch.put(&self.entries, &key, &value);
         }
         Ok(())
+    }
+}
+
+/// The error for a document that cannot be in an index.
+pub(crate) fn unindexed(body: Document<'_>, refusal: DocumentRefusal) -> Error {
+    Error::Unindexed {
+        id: short_id(body),
+        refusal: Box::new(refusal),
     }
 }
 

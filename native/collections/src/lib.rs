@@ -12,6 +12,8 @@
 //! - `decision.rs` — reads the rows of a group, decides its writes, and makes its batch.
 //! - `feed.rs` — the changes of documents, read from the log.
 //! - `index_build.rs` — the entries of an index for documents that were written before it.
+//! - `copied_documents.rs` — documents that are copied from another backend; `changed_documents.rs` —
+//!   those that were changed since a move to another backend began.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
 //! - `entry_changes.rs` — the entries of indexes that a batch removes and adds; `entry_list.rs` —
 //!   the lists of eager indexes.
@@ -35,7 +37,9 @@
 
 mod block_share;
 mod candidate_scan;
+mod changed_documents;
 mod claim;
+mod copied_documents;
 mod counters;
 mod decision;
 mod declaration;
@@ -58,8 +62,10 @@ mod usage;
 mod write;
 
 pub use candidate_scan::{Candidate, CandidatePosition, CandidateScan, DocumentRecord};
+pub use changed_documents::ChangedCopy;
 pub use claim::{ClaimRecord, ClaimedResult, CollectionClaim};
-pub use definition::{IndexTechnique, NativeDefinition, NativeIndex};
+pub use copied_documents::CopiedDocument;
+pub use definition::{IndexTechnique, MoveStage, NativeDefinition, NativeIndex};
 pub use document_scan::DocumentScan;
 pub use embedded::EmbeddedIndexes;
 pub use error::{Error, Result};

@@ -15,7 +15,7 @@ use crate::definition::{IndexTechnique, MAX_COLLECTION, NativeDefinition};
 use crate::embedded::EmbeddedIndexes;
 use crate::error::{Error, Result};
 use crate::feed::WrittenGroups;
-use crate::format::{DOCUMENTS, EntryHeads, prefix};
+use crate::format::{CHANGES, DOCUMENTS, EntryHeads, prefix};
 use crate::plan::ScanPlan;
 use crate::usage::UsageCounters;
 
@@ -219,6 +219,12 @@ impl Collections {
                 let end = prefix(collection, index.number.saturating_add(1));
                 batch.delete_range(&self.entries, &start, &end);
             }
+        }
+        let has_moved = before.as_ref().map(|before| before.definition.move_stage);
+        if has_moved.flatten().is_some() && definition.move_stage.is_none() {
+            let start = prefix(collection, CHANGES);
+            let end = prefix(collection.saturating_add(1), DOCUMENTS);
+            batch.delete_range(&self.entries, &start, &end);
         }
         self.db.write(batch, Durability::Sync)?;
         // Values of indexes are extracted from before until after definitions have them. So a query

@@ -23,7 +23,7 @@ const CODES: u64 = 80;
 const LIST_OF_SHOP: u32 = 5;
 
 /// Indexes that are being built: the first one is unique.
-fn indexes() -> Vec<NativeIndex> {
+pub(crate) fn indexes() -> Vec<NativeIndex> {
     let indexes = [
         index(1, "by code", &[("code", 1)], true),
         index(2, "by shop", &[("shop", 1), ("price", -1)], false),
@@ -53,7 +53,7 @@ fn put(id: u64, body: &str) -> DocumentOperation {
     DocumentOperation::replace(value(id), document.as_ref(), true).unwrap()
 }
 
-fn delete(id: u64) -> DocumentOperation {
+pub(crate) fn delete(id: u64) -> DocumentOperation {
     DocumentOperation::delete(value(id)).unwrap()
 }
 
@@ -67,7 +67,7 @@ fn random_body(random: &mut SeededRandom) -> String {
 }
 
 /// Replaces and deletes a few documents, in some writes.
-fn random_writes(random: &mut SeededRandom, version: u64) -> Vec<CollectionWrite> {
+pub(crate) fn random_writes(random: &mut SeededRandom, version: u64) -> Vec<CollectionWrite> {
     let writes = (0..=random.below(2)).map(|_| {
         let operations = (0..=random.below(3)).map(|_| {
             let id = random.below(IDS);
@@ -92,7 +92,7 @@ impl OpenedCollections {
         opened
     }
 
-    fn put_all(&self, version: u64, documents: &[(u64, &str)]) {
+    pub(crate) fn put_all(&self, version: u64, documents: &[(u64, &str)]) {
         let operations = documents.iter().map(|(id, body)| (1, put(*id, body)));
         let write = write_of(&[1], version, operations.collect(), true);
         self.write(vec![write]).remove(0).unwrap().unwrap();
@@ -114,7 +114,7 @@ impl OpenedCollections {
         })
     }
 
-    fn records(&self) -> Vec<(Vec<u8>, DocumentRecord)> {
+    pub(crate) fn records(&self) -> Vec<(Vec<u8>, DocumentRecord)> {
         let snapshot = self.db.snapshot();
         let plan = ScanPlan::everything();
         let scan = self.collections.candidates(1, &plan, None, &snapshot);
@@ -177,7 +177,7 @@ impl OpenedCollections {
         count
     }
 
-    fn check_entries(&self) {
+    pub(crate) fn check_entries(&self) {
         let stored = self.entries();
         assert_eq!(stored, self.computed_entries());
         let is_listed = |index: u32| index == LIST_OF_SHOP;

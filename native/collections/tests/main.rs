@@ -7,6 +7,7 @@
 )]
 
 mod claims;
+mod copied_documents;
 mod crash;
 mod feed;
 mod groups;

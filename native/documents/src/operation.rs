@@ -317,7 +317,9 @@ fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), Documen
 }
 
 /// A document of the `_id` alone.
-pub(crate) fn id_document(id: ValueRef<'_>) -> DocumentBuf {
+/// A document with an `_id` alone.
+#[must_use]
+pub fn id_document(id: ValueRef<'_>) -> DocumentBuf {
     let mut writer = DocumentWriter::with_capacity(32);
     writer.append("_id", id);
     DocumentBuf::trusted(writer.finish())

@@ -1,14 +1,19 @@
-//! Copies of native collections, part by part at one snapshot: a rebuild of live queries reads them.
+//! Copies of native collections, part by part at one snapshot: a rebuild of live queries reads them;
+//! and copies of other collections, which move here.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Instant;
 
-use rillbase_collections::DocumentScan;
-use rillbase_documents::id::key_hash;
+use rillbase_collections::{CopiedDocument, DocumentScan};
+use rillbase_documents::id::{key, key_hash};
 use rillbase_documents::partition::hash_partition;
+use rillbase_query::bson::Document;
 
 use super::CommandStep;
 use super::collections::{MAX_EXAMINED, MAX_TIME};
 use super::follow::REPLY_BYTES;
+use super::upkeep::chore;
 use crate::copy_row::put_copy_row;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
@@ -18,6 +23,8 @@ use crate::snapshots::{ADMIN, NamedSnapshot};
 use crate::words::{Words, unknown};
 
 const DEFAULT_BYTES: usize = 1 << 20;
+const DEFAULT_COUNT: usize = 100;
+const MAX_COUNT: usize = 1_000;
 
 /// What is copied.
 struct CopyRequest {
@@ -85,6 +92,138 @@ pub(super) fn copy(
     };
     part.write(reply, &snapshot);
     Ok(CommandStep::Done)
+}
+
+pub(super) fn apply(
+    _: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    _: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let collection = session.namespace()?.collection(words.text()?)?;
+    let write_version = words.number()?;
+    let mut copies = Vec::new();
+    while !words.is_empty() {
+        copies.push(OwnedCopy::read(&mut words)?);
+    }
+    let keys: HashSet<&[u8]> = copies.iter().map(|copy| &*copy.key).collect();
+    if keys.len() < copies.len() {
+        return Err(CommandRefusal::syntax("a key occurs more than once"));
+    }
+    let work = move |node: &Arc<NodeCore>| {
+        let copies: Vec<CopiedDocument<'_>> = copies.iter().map(OwnedCopy::document).collect();
+        let place = (collection, write_version);
+        Ok(node.collections.store_copies(place, &copies)?)
+    };
+    Ok(chore(session.version, work, |reply, stored| {
+        reply.integer(stored as u64);
+    }))
+}
+
+pub(super) fn changed(
+    _: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    _: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let collection = session.namespace()?.collection(words.text()?)?;
+    let place = (collection, words.number()?);
+    let mut count = DEFAULT_COUNT;
+    if words.take("COUNT") {
+        count = words.number::<usize>()?.clamp(1, MAX_COUNT);
+    }
+    words.end()?;
+    let work = move |node: &Arc<NodeCore>| {
+        Ok(node
+            .collections
+            .changed_documents(place, (count, REPLY_BYTES))?)
+    };
+    Ok(chore(session.version, work, |reply, changed| {
+        reply.array(changed.len());
+        for copy in &changed {
+            reply.array(5);
+            reply.bulk(&copy.key);
+            reply.integer(u64::try_from(copy.version).unwrap_or(0));
+            let head = copy.document.as_ref().map(|document| document.head);
+            let head = head.unwrap_or_default();
+            for time in [head.created_ms, head.updated_ms] {
+                reply.integer(u64::try_from(time).unwrap_or(0));
+            }
+            match &copy.document {
+                Some(document) => reply.bulk(&document.body),
+                None => reply.null(),
+            }
+        }
+    }))
+}
+
+pub(super) fn copied(
+    _: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    _: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let collection = session.namespace()?.collection(words.text()?)?;
+    let place = (collection, words.number()?);
+    let mut copied = Vec::new();
+    while !words.is_empty() {
+        copied.push((words.next()?.to_vec(), words.number()?));
+    }
+    let work = move |node: &Arc<NodeCore>| {
+        let copied: Vec<(&[u8], i64)> = copied
+            .iter()
+            .map(|(key, version)| (&**key, *version))
+            .collect();
+        Ok(node.collections.forget_changes(place, &copied)?)
+    };
+    Ok(chore(session.version, work, |reply, ()| reply.ok()))
+}
+
+/// A document of another backend.
+struct OwnedCopy {
+    key: Vec<u8>,
+    version: i64,
+    created_ms: i64,
+    updated_ms: i64,
+    /// Empty if it was deleted.
+    body: Vec<u8>,
+}
+
+impl OwnedCopy {
+    fn read(words: &mut Words<'_>) -> Result<Self> {
+        let copy = Self {
+            key: words.next()?.to_vec(),
+            version: words.number()?,
+            created_ms: words.number()?,
+            updated_ms: words.number()?,
+            body: words.next()?.to_vec(),
+        };
+        if copy.version < 1 || copy.created_ms < 0 || copy.updated_ms < 0 {
+            return Err(CommandRefusal::syntax("versions and times are positive"));
+        }
+        if copy.key.is_empty() || !copy.has_its_key() {
+            return Err(CommandRefusal::syntax(
+                "the key is not that of the document",
+            ));
+        }
+        Ok(copy)
+    }
+
+    /// Whether the body, if there is one, is a document with this key.
+    fn has_its_key(&self) -> bool {
+        let id = |body| Some(Document::parse(body).ok()?.get("_id").map(key));
+        self.body.is_empty() || matches!(id(&self.body), Some(Some(Ok(key))) if key == self.key)
+    }
+
+    fn document(&self) -> CopiedDocument<'_> {
+        CopiedDocument {
+            key: &self.key,
+            version: self.version,
+            created_ms: self.created_ms,
+            updated_ms: self.updated_ms,
+            body: (!self.body.is_empty()).then_some(&self.body),
+        }
+    }
 }
 
 /// The number of a collection, by any spelling of its name.
