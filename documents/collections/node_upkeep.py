@@ -26,6 +26,8 @@ class StoredSize(NamedTuple):
     documents: int
     #: As BSON.
     bytes: int
+    #: The greatest version of a deleted document.
+    version_floor: int
 
 
 class IndexReading(NamedTuple):
@@ -90,7 +92,7 @@ def sizes_of(tenant_id: UUID, collection_ids: Iterable[UUID]) -> dict[UUID, Stor
     sizes = {}
     with tenant_connection(tenant_id) as node:
         for collection_id in collection_ids:
-            sizes[collection_id] = StoredSize(0, 0)
+            sizes[collection_id] = StoredSize(0, 0, 0)
             if node is None:
                 continue
             try:
@@ -100,8 +102,8 @@ def sizes_of(tenant_id: UUID, collection_ids: Iterable[UUID]) -> dict[UUID, Stor
                     raise
                 continue
             members = _members(reply)
-            size = StoredSize(_integer(members, b"documents"), _integer(members, b"bytes"))
-            sizes[collection_id] = size
+            names = (b"documents", b"bytes", b"version_floor")
+            sizes[collection_id] = StoredSize(*(_integer(members, name) for name in names))
     return sizes
 
 

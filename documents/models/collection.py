@@ -18,6 +18,12 @@ class Collection(TenantOwned, Resource):
     `write_version` (`documents.store.locks`). So no write uses an outdated definition.
     """
 
+    class MoveStage(models.TextChoices):
+        """Stages that writers have to know (`documents.store.facts`)."""
+
+        COPYING = "copying"
+        SEALED = "sealed"
+
     class State(models.TextChoices):
         ACTIVE = "active"
         #: The name can be reused; documents are removed in the background.
@@ -42,6 +48,13 @@ class Collection(TenantOwned, Resource):
     write_version = models.BigIntegerField(default=1)
     #: Increases when the access rules change; after-images contain it.
     rules_version = models.BigIntegerField(default=1)
+
+    #: Whether it moves to the other backend, and how far it has got.
+    move_stage = models.CharField(
+        max_length=7, choices=MoveStage.choices, blank=True, default="", db_default=""
+    )
+    #: When it moved to its backend.
+    moved_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [

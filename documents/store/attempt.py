@@ -339,7 +339,8 @@ class WriteAttempt:
             writes = statements.insert_unchanged(self._collections, changes, single.now_us, hashes)
         stamped = publisher.stamp()
         try:
-            results = await session.run([*opening, *writes, *also, *closing])
+            recorded = statements.recorded_changes(self._collections, changes)
+            results = await session.run([*opening, *writes, *recorded, *also, *closing])
         except psycopg.errors.UniqueViolation as error:
             if _ENFORCED in str(error):
                 raise UniqueKeyConflict(changes.enforced() or ()) from None

@@ -6,7 +6,9 @@ unknown change makes them start over.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -19,15 +21,21 @@ from foundation.environment import environment
 from foundation.errors import MixedBackends, NotFound, Unavailable
 from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid
-from foundation.ttl_cache import TtlCache
+from foundation.ttl_cache import TTL_S, TtlCache
 from rillbase_native import Definition, Rule, Value
 
 MAX_COLLECTIONS = 10_000
+#: Longer than any server uses facts that it has read.
+READERS_FOLLOW_S = 2 * TTL_S
+#: How long calls with an idempotency key are recorded.
+CLAIMS_LAST_S = 24 * 3600
 ACTIONS = ("read", "create", "update", "delete")
 
 _FIND = Statement(
     "SELECT id, write_version, rules_version, schema, access_rules, source_id, version_floor, "
-    "backend FROM documents_collection "
+    "backend, move_stage, "
+    "(extract(epoch FROM transaction_timestamp() - moved_at) * 1000)::bigint "
+    "FROM documents_collection "
     "WHERE tenant_id = $1 AND name = $2 AND state = 'active'",
     (Oid.UUID, Oid.TEXT),
 )
@@ -80,16 +88,38 @@ class CollectionFacts:
     schema: bytes | None
     #: Where its documents are stored.
     backend: Backend
+    #: Whether it moves to the other backend: its writers record what they change.
+    is_moving: bool = False
+    #: Whether it is about to have moved: it accepts no writes.
+    is_sealed: bool = False
+    #: Whether calls with an idempotency key may be recorded in the backend that it has left.
+    has_moved: bool = False
+    #: From when on it is written, as `time.monotonic`: until then, other servers may still read the
+    #: storage node, which it has left.
+    written_from_s: float = 0.0
 
     @property
     def is_native(self) -> bool:
         """Whether its documents are in the storage node."""
         return self.backend == Backend.NATIVE
 
+    @property
+    def is_in_node(self) -> bool:
+        """Whether the storage node has its definition."""
+        return self.is_native or self.is_moving
+
 
 async def find(tenant_id: UUID, name: str, *, fresh: bool = False) -> CollectionFacts:
     """Return a tenant's collection, or raise `NotFound`. `fresh`: bypass the cache."""
     return await _cache.get((tenant_id, name), fresh=fresh)
+
+
+async def until_readers_follow(collections: Iterable[CollectionFacts]) -> None:
+    """Wait until no server reads the storage node, which collections have left."""
+    now_s = time.monotonic()
+    waiting_s = max((one.written_from_s - now_s for one in collections), default=0.0)
+    if waiting_s > 0:
+        await asyncio.sleep(waiting_s)
 
 
 def require_one_backend(collections: Iterable[CollectionFacts]) -> None:
@@ -115,7 +145,12 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
         if known.version_floor == version_floor:
             return known
         return replace(known, version_floor=version_floor)
-    schema = row.raw(0, 3)
+    schema, backend = row.raw(0, 3), Backend(row.text(0, 7))
+    moved_s_ago = None if row.raw(0, 9) is None else row.integer(0, 9) / 1000
+    written_from_s = 0.0
+    # Reads in PostgreSQL notice a new definition by themselves.
+    if moved_s_ago is not None and backend == Backend.POSTGRES:
+        written_from_s = time.monotonic() + READERS_FOLLOW_S - moved_s_ago
     facts = tuple(_index(indexes, number) for number in range(indexes.rows))
     return CollectionFacts(
         id=identity,
@@ -135,7 +170,11 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
         indexes=facts,
         source_id=None if row.raw(0, 5) is None else row.uuid(0, 5),
         schema=schema,
-        backend=Backend(row.text(0, 7)),
+        backend=backend,
+        is_moving=row.text(0, 8) != "",
+        is_sealed=row.text(0, 8) == "sealed",
+        has_moved=moved_s_ago is not None and moved_s_ago < CLAIMS_LAST_S,
+        written_from_s=written_from_s,
     )
 
 

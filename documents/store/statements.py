@@ -136,6 +136,12 @@ _ADD_ENTRIES = Statement(
         Oid.BOOL_ARRAY,
     ),
 )
+_RECORD_CHANGES = Statement(
+    "INSERT INTO documents_movechange (tenant_id, collection_id, key, version) "
+    "SELECT $1, $2, i.key, i.version FROM unnest($3::bytea[], $4::int8[]) AS i(key, version) "
+    "ON CONFLICT (collection_id, key) DO UPDATE SET version = excluded.version",
+    (Oid.UUID, Oid.UUID, Oid.BYTEA_ARRAY, Oid.INT8_ARRAY),
+)
 TRANSACTION_ID = Statement("SELECT pg_current_xact_id()")
 #: Enforced entries of other documents that conflict.
 _CONFLICTING = Statement(
@@ -177,6 +183,18 @@ def announced(
         return []
     hashes = None if batch_hashes is None else int4s(batch_hashes)
     return [(_OUTBOX, (tenant_id.bytes, collection_id, *rows, int8(rules_version), hashes))]
+
+
+def recorded_changes(collections: Sequence[CollectionFacts], changes: Changes) -> list[Step]:
+    """Record what was changed of collections that move to the other backend."""
+    steps: list[Step] = []
+    for number, collection in enumerate(collections):
+        rows = changes.announced(number) if collection.is_moving else None
+        if rows is not None:
+            keys, _, versions, _ = rows
+            place = (collection.tenant_id.bytes, collection.raw)
+            steps.append((_RECORD_CHANGES, (*place, keys, versions)))
+    return steps
 
 
 def entries(tenant_id: UUID, changes: Changes) -> list[Step]:

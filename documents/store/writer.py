@@ -18,7 +18,8 @@ from uuid import UUID
 
 from documents.store import facts
 from documents.store.attempt import Ended
-from documents.store.facts import ConcurrentDefinitionChange
+from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
+from documents.store.former_backend import recorded_before_move
 from documents.store.group import run_alone, run_group
 from documents.store.node.writes import write_to_node
 from documents.store.write import WriteCall, WriteResult
@@ -110,7 +111,14 @@ class WriteBatcher:
         )
 
     async def submit(self, write: WriteCall) -> Ended:
-        run = write_to_node if await _is_native(write) else run_alone
+        collections = await _collections(write)
+        recorded = await recorded_before_move(write, collections)
+        if recorded is not None:
+            return recorded
+        run = write_to_node
+        if not any(collection.is_native for collection in collections):
+            await facts.until_readers_follow(collections)
+            run = run_alone
         if _is_bulk(write):
             async with self._bulk.turn(write.tenant_id):
                 return await run(write)
@@ -129,12 +137,11 @@ class WriteBatcher:
                 del self._lanes[write.tenant_id]
 
 
-async def _is_native(write: WriteCall) -> bool:
-    """Return whether the documents are in the storage node."""
+async def _collections(write: WriteCall) -> list[CollectionFacts]:
     names = set(write.involved_collections().values())
     collections = [await facts.find(write.tenant_id, name) for name in names]
     facts.require_one_backend(collections)
-    return any(collection.is_native for collection in collections)
+    return collections
 
 
 def _is_bulk(write: WriteCall) -> bool:

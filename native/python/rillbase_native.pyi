@@ -160,6 +160,9 @@ def format_id(id: Value) -> str:
 def id_key(id: Value) -> bytes:
     """Return the key of the document with this `_id`."""
 
+def key_hash(key: bytes) -> int:
+    """Return the hash of a document's key, which decides the write partition."""
+
 def id_of(body: bytes) -> Value:
     """Return the `_id` of a document."""
 

@@ -81,7 +81,7 @@ async def install_current(tenant_id: UUID, name: str) -> None:
     """Install the current definition of a collection, or raise if it does not exist any more."""
     collection = await facts.find(tenant_id, name, fresh=True)
     # A collection with the name may have been created in PostgreSQL meanwhile.
-    if collection.is_native:
+    if collection.is_in_node:
         await install(collection)
 
 
@@ -90,6 +90,13 @@ async def install(collection: CollectionFacts) -> None:
     await client().call(
         collection.tenant_id, "RB.COL.DEFINE", node_name(collection), definition(collection)
     )
+
+
+def _move_stage(collection: CollectionFacts) -> str | None:
+    """Return how far a collection's move to PostgreSQL has got."""
+    if not collection.is_native or not collection.is_moving:
+        return None
+    return "sealed" if collection.is_sealed else "copying"
 
 
 def node_name(collection: CollectionFacts) -> str:
@@ -110,16 +117,19 @@ def definition(collection: CollectionFacts) -> bytes:
             "fields": [list(field) for field in index.fields],
             "unique": index.unique,
             "technique": index.technique,
-            "ready": index.ready,
+            # While documents are copied here, entries may belong to documents that gave them up.
+            "ready": index.ready and collection.is_native,
         }
         for index in collection.indexes
     ]
     members = {
         "write_version": b"%d" % collection.write_version,
         "rules_version": b"%d" % collection.rules_version,
+        "version_floor": b"%d" % collection.version_floor,
         "schema": collection.schema or b"null",
         "limits": json.dumps(limits).encode(),
         "indexes": json.dumps(indexes).encode(),
+        "move": json.dumps(_move_stage(collection)).encode(),
     }
     text = b",".join(b'"%b":%b' % (name.encode(), member) for name, member in members.items())
     return Value.parse(b"{%b}" % text).bson()

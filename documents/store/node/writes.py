@@ -13,10 +13,10 @@ from functools import partial
 from hashlib import sha256
 from typing import NamedTuple, cast
 
-from documents.store import facts
+from documents.store import claims, facts
 from documents.store.access import READ_ONLY, may_write, write_rules
 from documents.store.attempt import Ended
-from documents.store.facts import CollectionFacts
+from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
 from documents.store.group import conclude, run_in_halves
 from documents.store.large_results import ResultDoesNotFit
 from documents.store.node.definitions import TooLarge, call, node_name
@@ -26,7 +26,9 @@ from foundation.api.idempotency import REPLAYED_HEADER
 from foundation.errors import ApiError, CollectionReadOnly
 from foundation.refusals import as_api_error
 from foundation.resp_pipeline import Argument
-from rillbase_native import Outcomes, QueryError, encode_write
+from rillbase_native import Operations, Outcomes, QueryError, encode_write
+from storage_engine.node.client import client
+from storage_engine.node.wire import CommandRejected
 from tenants import usage
 
 #: The most bytes of a request: a document of the largest size, and what comes with it.
@@ -55,6 +57,30 @@ async def write_to_node(write: WriteCall) -> Ended:
     if not result.is_replayed:
         changed = len(result.outcomes) - len(result.outcomes.refusals())
         usage.count(write.tenant_id, usage.DOCUMENT_WRITES, changed)
+    return await _ended(write, result)
+
+
+async def recorded_in_node(write: WriteCall, collection: CollectionFacts) -> Ended | None:
+    """Return the result that the node has recorded of a call to a collection that was in it."""
+    nothing = encode_write(Operations([]), [("", 0, None)], atomic=True, expected=None)
+    place = (node_name(collection), collection.write_version)
+    try:
+        reply = await client().try_call(
+            write.tenant_id, "RB.COL.WRITE", *_claim(write), nothing, *place
+        )
+    except CommandRejected as rejected:
+        if rejected.code == "MISMATCH":
+            return claims.mismatch()
+        # There is no record, and the collection does not accept writes here any more.
+        return None
+    is_replayed, step, result = cast("tuple[int, bytes, bytes]", reply)
+    if not is_replayed:
+        return None
+    return await _ended(write, _NodeResult(Outcomes.decode(result), step, is_replayed=True))
+
+
+async def _ended(write: WriteCall, result: _NodeResult) -> Ended:
+    """Return the response of a write, and record it if it belongs to a longer call."""
     if write.record is not None or write.also is not None:
         return await conclude(write, result.outcomes, result.step)
     answer = write.answer(result.outcomes) if write.answer else None
@@ -66,6 +92,8 @@ async def write_to_node(write: WriteCall) -> Ended:
 async def _write(write: WriteCall) -> _NodeResult:
     names = write.involved_collections().items()
     collections = {name: await facts.find(write.tenant_id, used) for name, used in sorted(names)}
+    if not all(collection.is_native for collection in collections.values()):
+        raise ConcurrentDefinitionChange
     if not may_write(collections.values(), write.source_id):
         raise CollectionReadOnly(READ_ONLY)
     claim = _claim(write)

@@ -14,8 +14,8 @@ const MAX_FIELDS: usize = 32;
 impl NativeDefinition {
     /// Reads a definition as a server writes it: `{write_version, rules_version, schema, limits:
     /// {array_elements, values}, indexes: [{number, name, fields: [[path, direction], …], unique,
-    /// technique, ready}, …], move: "copying" | "sealed" | null}`. A schema, limits, indexes,
-    /// techniques and `move` are optional.
+    /// technique, ready}, …], version_floor, move: "copying" | "sealed" | null}`. A schema, limits,
+    /// indexes, techniques, `version_floor` and `move` are optional.
     pub fn parse(document: Document<'_>) -> Result<Self> {
         let mut definition = Self::default();
         for (name, value) in document.iter() {
@@ -35,6 +35,10 @@ impl NativeDefinition {
                         return Err(invalid("indexes", "an array"));
                     };
                     definition.indexes = indexes.iter().map(index).collect::<Result<_>>()?;
+                }
+                "version_floor" => {
+                    let floor = i64::try_from(natural(name, value)?);
+                    definition.version_floor = floor.map_err(|_| invalid(name, "63 bits"))?;
                 }
                 "move" => {
                     definition.move_stage = match value {

@@ -191,6 +191,8 @@ pub struct NativeDefinition {
     pub limits: DocumentLimits,
     /// Its indexes.
     pub indexes: Vec<NativeIndex>,
+    /// In a new definition: documents without a row continue after this version. Not stored with it.
+    pub version_floor: i64,
     /// Whether it moves to another backend.
     pub move_stage: Option<MoveStage>,
 }
@@ -286,6 +288,7 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
         schema,
         limits,
         indexes,
+        version_floor: 0,
         move_stage,
     })
 }
@@ -350,6 +353,7 @@ mod tests {
                 is_ready: false,
                 embedded_since: 300,
             }],
+            version_floor: 0,
             move_stage: None,
         };
         for technique in IndexTechnique::ALL {

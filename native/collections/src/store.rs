@@ -220,6 +220,10 @@ impl Collections {
                 batch.delete_range(&self.entries, &start, &end);
             }
         }
+        if definition.version_floor > 0 {
+            let floor = (definition.version_floor, 0);
+            self.raise_floor(&mut batch, collection, floor);
+        }
         let has_moved = before.as_ref().map(|before| before.definition.move_stage);
         if has_moved.flatten().is_some() && definition.move_stage.is_none() {
             let start = prefix(collection, CHANGES);
@@ -293,6 +297,11 @@ impl Collections {
             documents: u64::try_from(documents).unwrap_or(0),
             bytes: u64::try_from(bytes).unwrap_or(0),
         })
+    }
+
+    /// The greatest version of a document that was deleted, also of those that have a row.
+    pub fn version_floor(&self, collection: u64) -> Result<i64> {
+        Ok(self.floor(collection, Millis::MAX)?.version)
     }
 
     /// The version floor of a collection.

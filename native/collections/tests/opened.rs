@@ -118,6 +118,7 @@ pub(crate) fn definition(write_version: u64, indexes: Vec<NativeIndex>) -> Nativ
         schema: None,
         limits: DocumentLimits::default(),
         indexes,
+        version_floor: 0,
         move_stage: None,
     }
 }

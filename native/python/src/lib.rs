@@ -68,7 +68,7 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::storage_node::{NodeSpeaker, PyNode};
     #[pymodule_export]
-    use crate::values::{PyValue, format_id, id_key, parse_id};
+    use crate::values::{PyValue, format_id, id_key, key_hash, parse_id};
     #[pymodule_export]
     use crate::writes::{
         Outcomes, PyChange, PyChanges, PyExpected, PyOperations, PyPlan, encode_write,

@@ -173,6 +173,12 @@ pub(crate) fn format_id(id: &PyValue) -> String {
     id::format(id.view())
 }
 
+/// Return the hash of a document's key, which decides the write partition.
+#[pyfunction]
+pub(crate) fn key_hash(key: &[u8]) -> i32 {
+    id::key_hash(key)
+}
+
 /// Return the key of the document with this `_id`.
 #[pyfunction]
 pub(crate) fn id_key<'py>(py: Python<'py>, id: &PyValue) -> PyResult<Bound<'py, PyBytes>> {

@@ -90,11 +90,13 @@ pub(super) fn info(
     let definition = node.collections.definition(number)?;
     let snapshot = named.as_ref().map(|named| &*named.snapshot);
     let counts = node.collections.counts(number, snapshot)?;
+    let floor = node.collections.version_floor(number)?;
     let figures = [
         ("write_version", definition.write_version),
         ("rules_version", definition.rules_version),
         ("documents", counts.documents),
         ("bytes", counts.bytes),
+        ("version_floor", u64::try_from(floor).unwrap_or(0)),
     ];
     reply.map(figures.len() + 1);
     for (name, figure) in figures {
