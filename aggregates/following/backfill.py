@@ -62,7 +62,7 @@ def _read_from_node(tenant_id: UUID, collection_id: UUID) -> Iterator[DocumentBl
     with copy_snapshot() as snapshot:
         yield DocumentBlock((), snapshot.position)
         for rows in snapshot.rows(tenant_id, collection_id):
-            documents = list(documents_of(rows))
+            documents = [(key, version, body) for key, version, _, _, body in documents_of(rows)]
             for start in range(0, len(documents), ROWS):
                 yield DocumentBlock(documents[start : start + ROWS], snapshot.position)
 

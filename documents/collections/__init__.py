@@ -9,6 +9,8 @@ views         the calls
 backfill      adds existing documents to a new index
 technique_advice   which technique suits an index, by how it was used
 technique_advisor  rebuilds automatic indexes with the technique that suits them
+moves         begin and cancel moves to the other backend
+mover         copies what moves, and switches; node_copies and postgres_copies are the directions
 removal       removes what dropped collections and indexes leave behind, in batches
 expiry        deletes expired documents like any other delete
 tombstones    removes tombstones after a day

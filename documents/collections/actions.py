@@ -25,11 +25,12 @@ from documents.collections.indexes import (
     is_declared,
     ttl_index,
 )
+from documents.collections.moves import begin_move, cancel_move
 from documents.collections.node_upkeep import drop_after_commit, install_after_commit
 from documents.models import Collection, Index
 from documents.store.locks import lock_exclusively
 from documents.technique import DeclaredTechnique
-from foundation.errors import FieldProblem, InvalidBody, NameTaken, NotFound
+from foundation.errors import Conflict, FieldProblem, InvalidBody, NameTaken, NotFound
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
 from tenants import audit
@@ -48,7 +49,6 @@ class CollectionValues(TypedDict, total=False):
     name: str
     indexes: list[dict[str, object]]
     ttl: JsonObject | None
-    #: Only of a new collection.
     backend: str
 
 
@@ -136,6 +136,10 @@ def do_change(
     """Change a locked collection. Return its indexes after the change."""
     present = indexes_of(collection)
     before = describe(collection, present)
+    if "backend" in values:
+        _change_backend(collection, present, Backend(values["backend"]))
+    if collection.move_stage and ("indexes" in values or "ttl" in values):
+        raise Conflict("Indexes and TTL cannot be changed while the collection moves.")
     dropped, added = _index_changes(collection, present, values)
     if "schema" in declarations.names:
         _check_field(collection.name, declarations)
@@ -161,6 +165,17 @@ def do_change(
         after=describe(collection, indexes),
     )
     return indexes
+
+
+def _change_backend(collection: Collection, present: Sequence[Index], backend: Backend) -> None:
+    """Let a locked collection move to a backend, or stay in the present one."""
+    if backend == collection.backend:
+        cancel_move(collection)
+        return
+    begin_move(collection, present, backend)
+    replacements = Index.objects.filter(collection=collection, state=Index.State.BUILDING)
+    for replacement in replacements.exclude(replaces=None):
+        _retire(collection, replacement)
 
 
 def do_delete(principal: Principal | None, collection: Collection) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from documents.collections.indexes import is_declared
-from documents.models import Collection, Index
+from documents.models import Collection, CollectionMove, Index
 from foundation.api.rendering import timestamp
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_native import Value
@@ -17,6 +17,7 @@ def describe(
 ) -> JsonObject:
     """Return a collection with its indexes, in relaxed or canonical Extended JSON."""
     schema = collection.schema
+    move: CollectionMove | None = getattr(collection, "move", None)
     return {
         "id": str(collection.id),
         "name": collection.name,
@@ -25,6 +26,7 @@ def describe(
         "indexes": [_index(index) for index in indexes if is_declared(index)],
         "ttl": collection.ttl,
         "backend": collection.backend,
+        "move": None if move is None else _move(move),
         "read_only": collection.source_id is not None,
         "version": collection.version,
         "created_at": timestamp(collection.created_at),
@@ -43,6 +45,15 @@ def _index(index: Index) -> JsonObject:
         "state": index.state,
         "progress": {"done": index.documents_done, "total": index.documents_total},
         "error": index.error or None,
+    }
+
+
+def _move(move: CollectionMove) -> JsonObject:
+    return {
+        "backend": move.backend,
+        "state": "failed" if move.state == CollectionMove.State.FAILED else "copying",
+        "progress": {"done": move.documents_done, "total": move.documents_total},
+        "error": move.error or None,
     }
 
 

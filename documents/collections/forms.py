@@ -157,16 +157,11 @@ class CollectionChange(BodySerializer):
         help_text="All indexes, by name.",
     )
     ttl = Ttl(allow_null=True, default=None, help_text="Null: documents do not expire.")
-
-
-class CollectionCreation(CollectionChange):
-    """The fields of a new collection."""
-
-    name = NameField()
     backend = serializers.ChoiceField(
         list(Backend),
         default=Backend.POSTGRES,
-        help_text="Where documents are stored: in PostgreSQL, or in the storage node (`native`).",
+        help_text="Where documents are stored: in PostgreSQL, or in the storage node (`native`). A "
+        "collection whose backend is changed moves while it is read and written.",
     )
 
     def validate_backend(self, backend: str) -> str:
@@ -175,3 +170,9 @@ class CollectionCreation(CollectionChange):
                 "This installation has no storage node.", "not_available"
             )
         return backend
+
+
+class CollectionCreation(CollectionChange):
+    """The fields of a new collection."""
+
+    name = NameField()

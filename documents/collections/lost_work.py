@@ -1,4 +1,4 @@
-"""Restarts work on collections that was lost: backfills and removals without a running task.
+"""Restarts work on collections that was lost: backfills, moves and removals without a running task.
 
 If a backfill is running after all, the two take turns by its index's lock; a second removal simply
 finds less to do.
@@ -13,7 +13,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from documents.collections.actions import BACKFILL_TASK, DROP_INDEX_TASK, DROP_TASK
-from documents.models import Collection, Index
+from documents.collections.moves import queue_move
+from documents.models import Collection, CollectionMove, Index
 from foundation.tasks import run_after_commit, task
 from foundation.tasks.definition import PERIODIC
 
@@ -33,7 +34,11 @@ def sweep() -> None:
     dropped = Collection.unscoped.using(ALIAS).filter(
         state=Collection.State.DROPPING, updated_at__lt=before
     )
+    moves = CollectionMove.unscoped.using(ALIAS).filter(updated_at__lt=before)
+    moves = moves.exclude(state=CollectionMove.State.FAILED)
     with transaction.atomic(using=ALIAS):
+        for collection_id, tenant_id in moves.values_list("collection_id", "tenant_id")[:MAX_TASKS]:
+            queue_move(tenant_id, collection_id, using=ALIAS)
         for index in indexes.order_by("number")[:MAX_TASKS]:
             _queue(index)
         for pk, tenant_id in dropped.values_list("pk", "tenant_id")[:MAX_TASKS]:

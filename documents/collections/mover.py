@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from documents.backend import Backend
 from documents.collections.backend_copies import BackendCopies, MoveFailed
-from documents.collections.moves import MOVE_TASK, remove_copy_later
+from documents.collections.moves import MOVE_TASK, queue_move, remove_copy_later
 from documents.collections.node_copies import NodeCopies
 from documents.collections.node_upkeep import install_after_commit
 from documents.collections.postgres_copies import PostgresCopies
@@ -27,9 +27,8 @@ from documents.models import Collection, CollectionMove, Index
 from documents.store.locks import lock_exclusively
 from documents.store.node.definitions import IndexViolated
 from foundation.errors import Unavailable
-from foundation.json_types import JsonObject
 from foundation.scope import scoped
-from foundation.tasks import run_after_commit, task
+from foundation.tasks import task
 from tenants import audit
 
 log = logging.getLogger(__name__)
@@ -71,9 +70,8 @@ def move(*, tenant: str, collection: str) -> None:
     if result is StepResult.FINISHED:
         return
     with scoped(tenant_id=tenant_id):
-        arguments: JsonObject = {"tenant": tenant, "collection": collection}
         pause_s = PAUSE_S if result is StepResult.WAITS else 0
-        run_after_commit(MOVE_TASK, arguments, tenant_id=tenant_id, due_in_s=pause_s)
+        queue_move(tenant_id, collection_id, due_in_s=pause_s)
 
 
 def step(tenant_id: UUID, collection_id: UUID) -> StepResult:
@@ -86,6 +84,7 @@ def step(tenant_id: UUID, collection_id: UUID) -> StepResult:
             copies = _copies_of(move)
             if not _is_nearly_equal(move, copies):
                 return StepResult.CONTINUES
+            copies.check()
             if not _has_grid(move):
                 return StepResult.WAITS
         return _finish(tenant_id, collection_id)
@@ -122,7 +121,7 @@ def _is_nearly_equal(move: CollectionMove, copies: BackendCopies) -> bool:
         if copies.clear():
             move.state = CollectionMove.State.COPYING
             move.documents_total = copies.count()
-            move.save(update_fields=["state", "documents_total"])
+            move.save()
         return False
     if not move.has_copied_all:
         part = copies.copy_next(bytes(move.position))
@@ -135,7 +134,7 @@ def _is_nearly_equal(move: CollectionMove, copies: BackendCopies) -> bool:
 
 
 def _has_grid(move: CollectionMove) -> bool:
-    """Return whether live queries can be served in the new backend, as far as they can be in any."""
+    """Return whether live queries can be served in the new backend, if there are any."""
     if timezone.now() - move.created_at > GRID_WAIT:
         return True
     with connections["relay"].cursor() as cursor:
@@ -155,7 +154,6 @@ def _finish(tenant_id: UUID, collection_id: UUID) -> StepResult:
         copies = _copies_of(move)
         if copies.must_seal and collection.move_stage != Collection.MoveStage.SEALED:
             # Writers to the node do not wait for this lock.
-            copies.check()
             collection.move_stage = Collection.MoveStage.SEALED
             collection.write_version += 1
             collection.save_next_version()
@@ -165,8 +163,6 @@ def _finish(tenant_id: UUID, collection_id: UUID) -> StepResult:
             if copies.must_seal:
                 # What was copied is forgotten once this is committed.
                 return StepResult.CONTINUES
-        if not copies.must_seal:
-            copies.check()
         _switch(collection, move, copies)
     return StepResult.FINISHED
 

@@ -1,12 +1,13 @@
 """Begin and cancel moves of collections to the other backend.
 
-A move copies the documents while the collection is read and written (`documents.collections.mover`).
-Readers and writers use the present backend until the last changes are copied.
+A move copies the documents (`documents.collections.mover`) while readers and writers use the
+present backend, until the last changes are copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from documents.backend import Backend
 from documents.models import Collection, CollectionMove, Index
@@ -34,11 +35,15 @@ def begin_move(collection: Collection, indexes: Sequence[Index], backend: Backen
         tenant_id=collection.tenant_id, collection=collection, backend=backend
     )
     collection.move_stage = Collection.MoveStage.COPYING
-    arguments: JsonObject = {
-        "tenant": str(collection.tenant_id),
-        "collection": str(collection.pk),
-    }
-    run_after_commit(MOVE_TASK, arguments, tenant_id=collection.tenant_id)
+    queue_move(collection.tenant_id, collection.pk)
+
+
+def queue_move(
+    tenant_id: UUID, collection_id: UUID, *, due_in_s: float = 0, using: str = "default"
+) -> None:
+    """Queue the task that continues a move."""
+    arguments: JsonObject = {"tenant": str(tenant_id), "collection": str(collection_id)}
+    run_after_commit(MOVE_TASK, arguments, tenant_id=tenant_id, due_in_s=due_in_s, using=using)
 
 
 def cancel_move(collection: Collection) -> None:
@@ -58,9 +63,7 @@ def remove_copy_later(collection: Collection, backend: Backend, *, due_in_s: flo
         "collection": str(collection.pk),
         "backend": backend,
     }
-    run_after_commit(
-        REMOVE_COPY_TASK, arguments, tenant_id=collection.tenant_id, due_in_s=due_in_s
-    )
+    run_after_commit(REMOVE_COPY_TASK, arguments, tenant_id=collection.tenant_id, due_in_s=due_in_s)
 
 
 def _require_composite(indexes: Sequence[Index]) -> None:

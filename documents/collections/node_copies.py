@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from uuid import UUID
 
 from django.db import connections
 
@@ -60,11 +61,11 @@ _FORGET = """
 DELETE FROM documents_movechange c USING unnest(%s::bytea[], %s::bigint[]) AS i (key, version)
 WHERE c.collection_id = %s AND c.key = i.key AND c.version <= i.version
 """
-_COUNT = (
-    "SELECT count(*) FROM (SELECT FROM documents_document "
-    "WHERE collection_id = %s AND body IS NOT NULL LIMIT %s) AS counted"
-)
-_UNCOPIED = "SELECT count(*) FROM documents_movechange WHERE collection_id = %s"
+_COUNT = """
+SELECT (SELECT count(*) FROM (
+    SELECT FROM documents_document WHERE collection_id = %s AND body IS NOT NULL LIMIT %s
+) AS counted), (SELECT count(*) FROM documents_movechange WHERE collection_id = %s)
+"""
 
 #: Key, version, times of creation and change in milliseconds, and BSON; empty: it was deleted.
 _Row = tuple[bytes, int, int, int, bytes]
@@ -83,7 +84,7 @@ class NodeCopies:
         return True
 
     def count(self) -> int:
-        return int(self._read_number(_COUNT, self._collection.pk, MAX_COUNTED))
+        return self._count()[0]
 
     def copy_next(self, after: bytes) -> CopiedPart:
         rows = self._read(_NEXT, self._collection.pk, after, STEP_DOCUMENTS, STEP_BYTES)
@@ -100,13 +101,10 @@ class NodeCopies:
         return len(rows)
 
     def check(self) -> None:
-        documents = self.count()
-        if documents == MAX_COUNTED:
-            return
-        uncopied = self._read_number(_UNCOPIED, self._collection.pk)
+        documents, uncopied = self._count()
         sizes = sizes_of(self._collection.tenant_id, [self._collection.pk])
         copied = sizes[self._collection.pk].documents
-        if abs(copied - documents) > uncopied:
+        if documents < MAX_COUNTED and abs(copied - documents) > uncopied:
             raise MoveFailed(f"{copied} of {documents} documents were copied.")
 
     def complete(self, collection: Collection) -> None:
@@ -115,25 +113,27 @@ class NodeCopies:
     def close_former_after_commit(self, collection: Collection) -> None:
         """Do nothing: calls compare their version with the row of the collection."""
 
-    def _read(self, statement: str, *parameters: object) -> list[_Row]:
+    def _read(self, statement: str, *parameters: UUID | bytes | int) -> list[_Row]:
         with connections["default"].cursor() as cursor:
             cursor.execute(statement, parameters)
-            return [(bytes(key), *numbers, bytes(body)) for key, *numbers, body in cursor.fetchall()]
+            return [
+                (bytes(key), *numbers, bytes(body)) for key, *numbers, body in cursor.fetchall()
+            ]
 
-    def _read_number(self, statement: str, *parameters: object) -> int:
+    def _count(self) -> tuple[int, int]:
+        """Return how many documents there are, and how many changes have not been copied."""
+        identity = self._collection.pk
         with connections["default"].cursor() as cursor:
-            cursor.execute(statement, parameters)
-            (number,) = cursor.fetchone()
-        return int(number)
+            cursor.execute(_COUNT, (identity, MAX_COUNTED, identity))
+            documents, uncopied = cursor.fetchone()
+        return int(documents), int(uncopied)
 
     def _store(self, rows: Sequence[_Row]) -> None:
         if rows:
             run(partial(retried, partial(self._apply, rows)))
 
     async def _apply(self, rows: Sequence[_Row]) -> None:
-        collection = await facts.find(
-            self._collection.tenant_id, self._collection.name, fresh=True
-        )
+        collection = await facts.find(self._collection.tenant_id, self._collection.name, fresh=True)
         words: list[Argument] = [word for row in rows for word in row]
         await call(
             [collection], "RB.COL.APPLY", node_name(collection), collection.write_version, *words

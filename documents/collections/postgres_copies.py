@@ -8,6 +8,7 @@ after the one that had them before.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, cast
@@ -15,7 +16,6 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from documents.backend import Backend
 from documents.collections import removal
 from documents.collections.backend_copies import STEP_DOCUMENTS, CopiedPart, MoveFailed
 from documents.collections.indexes import fields_of
@@ -77,7 +77,8 @@ class PostgresCopies:
         self._collection = collection
 
     def clear(self) -> bool:
-        return removal.remove_documents(self._collection.pk)
+        deadline = time.monotonic() + removal.SLICE_S
+        return removal.remove_documents(self._collection.pk, deadline)
 
     def count(self) -> int:
         sizes = sizes_of(self._collection.tenant_id, [self._collection.pk])
@@ -106,7 +107,7 @@ class PostgresCopies:
             cursor.execute(_COUNT, (self._collection.pk,))
             (copied,) = cursor.fetchone()
         uncopied = len(run(partial(retried, self._read_changed)))
-        if abs(copied - documents) > uncopied:
+        if uncopied < STEP_DOCUMENTS and abs(copied - documents) > uncopied:
             raise MoveFailed(f"{copied} of {documents} documents were copied.")
 
     def complete(self, collection: Collection) -> None:
@@ -121,26 +122,20 @@ class PostgresCopies:
         transaction.on_commit(partial(run, close), robust=True)
 
     async def _read_changed(self) -> list[_CopiedRow]:
-        collection = await facts.find(
-            self._collection.tenant_id, self._collection.name, fresh=True
-        )
+        collection = await facts.find(self._collection.tenant_id, self._collection.name, fresh=True)
         command = ("RB.COL.CHANGED", node_name(collection), collection.write_version)
         reply = await call([collection], *command, "COUNT", STEP_DOCUMENTS)
         return [_CopiedRow(*row) for row in cast("list[tuple[bytes, int, int, int, bytes]]", reply)]
 
     async def _forget(self, copied: Sequence[tuple[bytes, int]]) -> None:
-        collection = await facts.find(
-            self._collection.tenant_id, self._collection.name, fresh=True
-        )
+        collection = await facts.find(self._collection.tenant_id, self._collection.name, fresh=True)
         command = ("RB.COL.COPIED", node_name(collection), collection.write_version)
         await call([collection], *command, *(word for pair in copied for word in pair))
 
     def _store(self, rows: Sequence[_CopiedRow]) -> None:
         """Store rows that are newer than the stored ones, with their entries."""
         collection_id, keys = self._collection.pk, [row.key for row in rows]
-        indexes = list(
-            Index.objects.filter(collection_id=collection_id, state=Index.State.READY)
-        )
+        indexes = list(Index.objects.filter(collection_id=collection_id, state=Index.State.READY))
         with connections["default"].cursor() as cursor:
             cursor.execute(_EXISTING, (collection_id, keys))
             stored = {bytes(key): version for key, version in cursor.fetchall()}
@@ -148,15 +143,10 @@ class PostgresCopies:
             if not newer:
                 return
             columns = zip(
-                *(
-                    (row.key, key_hash(row.key), row.version, row.body, *row[2:4])
-                    for row in newer
-                ),
+                *((row.key, key_hash(row.key), row.version, row.body, *row[2:4]) for row in newer),
                 strict=True,
             )
-            cursor.execute(
-                _STORE, (self._collection.tenant_id, collection_id, *map(list, columns))
-            )
+            cursor.execute(_STORE, (self._collection.tenant_id, collection_id, *map(list, columns)))
             numbers = [index.number for index in indexes]
             cursor.execute(_REMOVE_ENTRIES, (numbers, [row.key for row in newer]))
             entries = _entries(indexes, newer)
@@ -172,7 +162,7 @@ async def _install_newest(tenant_id: UUID, name: str) -> None:
 def _entries(
     indexes: Sequence[Index], rows: Sequence[_CopiedRow]
 ) -> list[tuple[int, bytes, bytes, bool, bool]]:
-    """Return the entries of documents: index, key, document's key, whether they sort, are enforced."""
+    """Return entries: index, key, document's key, whether they sort, whether they are enforced."""
     definition = Definition(
         None, [(index.number, fields_of(index), index.unique) for index in indexes]
     )
@@ -192,5 +182,3 @@ def _entries(
 
 def _columns(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
-
-

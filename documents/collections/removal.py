@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from django.db import connections, transaction
+from django.db.models import Q
 
 from documents.backend import Backend
 from documents.collections.actions import DROP_INDEX_TASK, DROP_TASK
+from documents.collections.moves import REMOVE_COPY_TASK
 from documents.collections.node_upkeep import drop_from_node
 from documents.models import Collection, ImportJob, Index
+from documents.store.locks import lock_exclusively
+from foundation.scope import scoped
 from foundation.tasks import run_after_commit, task
 
 ALIAS = "relay"
 BATCH_ROWS = 5_000
 #: A task works for this long, then yields to others.
 SLICE_S = 5.0
+#: For how long writers to the other backend may wait for the lock.
+LOCKED_S = 0.5
 
 #: Rows of these tables never move while they are being removed, so their `ctid` identifies them.
 _ENTRIES = (
@@ -32,6 +39,10 @@ _ENTRIES = (
 _DOCUMENTS = (
     "DELETE FROM documents_document WHERE ctid = ANY(ARRAY("
     "SELECT ctid FROM documents_document WHERE collection_id = %s LIMIT %s))"
+)
+_CHANGES = (
+    "DELETE FROM documents_movechange WHERE ctid = ANY(ARRAY("
+    "SELECT ctid FROM documents_movechange WHERE collection_id = %s LIMIT %s))"
 )
 
 
@@ -61,19 +72,49 @@ def drop(*, collection: str) -> None:
 
 def remove_collection(collection_id: UUID, deadline: float) -> bool:
     """Remove a collection that is no longer in use. Return whether it was finished in time."""
-    indexes = Index.unscoped.using(ALIAS).filter(collection_id=collection_id)
-    for number in indexes.values_list("number", flat=True):
-        if not _empty_index(number, deadline):
-            return False
-    if not _in_batches(lambda: _delete(_DOCUMENTS, collection_id), deadline):
+    if not remove_documents(collection_id, deadline):
         return False
+    indexes = Index.unscoped.using(ALIAS).filter(collection_id=collection_id)
     collections = Collection.unscoped.using(ALIAS).filter(pk=collection_id)
-    for collection in collections.filter(backend=Backend.NATIVE):
+    may_be_in_node = Q(backend=Backend.NATIVE) | ~Q(moved_at=None) | ~Q(move_stage="")
+    for collection in collections.filter(may_be_in_node):
         drop_from_node(collection.tenant_id, collection_id)
     ImportJob.unscoped.using(ALIAS).filter(collection_id=collection_id).delete()
     indexes.delete()
     collections.delete()
     return True
+
+
+def remove_documents(collection_id: UUID, deadline: float) -> bool:
+    """Remove what PostgreSQL has of a collection's documents. Return whether it was finished in
+    time.
+    """
+    indexes = Index.unscoped.using(ALIAS).filter(collection_id=collection_id)
+    for number in indexes.values_list("number", flat=True):
+        if not _empty_index(number, deadline):
+            return False
+    statements = (_DOCUMENTS, _CHANGES)
+    return all(
+        _in_batches(partial(_delete, statement, collection_id), deadline)
+        for statement in statements
+    )
+
+
+@task(name=REMOVE_COPY_TASK)
+def remove_copy(*, tenant: str, collection: str, backend: str) -> None:
+    """Remove what a backend has of a collection that is in the other one and stays there."""
+    tenant_id, collection_id = UUID(tenant), UUID(collection)
+    with scoped(tenant_id=tenant_id):
+        lock_exclusively(collection_id)
+        rows = Collection.objects.filter(pk=collection_id, move_stage="")
+        if not rows.exclude(backend=backend).exists():
+            return
+        # Under the lock, so that no move to the backend begins meanwhile.
+        if backend == Backend.NATIVE:
+            drop_from_node(tenant_id, collection_id)
+        elif not remove_documents(collection_id, time.monotonic() + LOCKED_S):
+            remaining = {"tenant": tenant, "collection": collection, "backend": backend}
+            run_after_commit(REMOVE_COPY_TASK, {**remaining}, tenant_id=tenant_id)
 
 
 def _empty_index(number: int, deadline: float) -> bool:

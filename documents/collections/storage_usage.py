@@ -44,7 +44,8 @@ SELECT %(tenant)s, date_trunc('hour', now(), 'UTC'), m.metric, m.amount
 FROM (
     SELECT count(*) AS documents, coalesce(sum(octet_length(d.body)), 0) AS bytes
     FROM documents_collection c JOIN documents_document d ON d.collection_id = c.id
-    WHERE c.tenant_id = %(tenant)s AND c.state = 'active' AND d.body IS NOT NULL
+    WHERE c.tenant_id = %(tenant)s AND c.state = 'active' AND c.backend = 'postgres'
+        AND d.body IS NOT NULL
 ) AS measured
 CROSS JOIN LATERAL (
     VALUES (%(documents)s, measured.documents + %(native_documents)s),

@@ -101,6 +101,7 @@ def _automatic(indexes: models.QuerySet[Index]) -> models.QuerySet[Index]:
         unique=False,
         state=Index.State.READY,
         collection__state=Collection.State.ACTIVE,
+        collection__move_stage="",
         collection__backend=Backend.NATIVE,
     )
     return automatic.exclude(name=TTL_INDEX)

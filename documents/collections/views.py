@@ -108,6 +108,15 @@ class TtlAnswer(serializers.Serializer[object]):
     after_s = serializers.IntegerField()
 
 
+class MoveAnswer(serializers.Serializer[object]):
+    """A collection's move to the other backend."""
+
+    backend = serializers.ChoiceField(list(Backend), help_text="Where it moves to.")
+    state = serializers.ChoiceField(["copying", "failed"])
+    progress = IndexProgress()
+    error = serializers.CharField(allow_null=True, help_text="Why it failed.")
+
+
 class CollectionAnswer(serializers.Serializer[object]):
     """A collection."""
 
@@ -118,6 +127,10 @@ class CollectionAnswer(serializers.Serializer[object]):
     indexes = IndexAnswer(many=True)
     ttl = TtlAnswer(allow_null=True)
     backend = serializers.ChoiceField(list(Backend))
+    move = MoveAnswer(
+        allow_null=True,
+        help_text="Until the collection has moved to the other backend, or since it failed to.",
+    )
     read_only = serializers.BooleanField(  # type: ignore[assignment]
         help_text="Whether the documents come from a source, so that writes are rejected."
     )
@@ -187,7 +200,7 @@ class CollectionsView(_CollectionsView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         indexes = Prefetch("indexes", queryset=actions.visible_indexes())
-        rows = actions.active().prefetch_related(indexes)
+        rows = actions.active().select_related("move").prefetch_related(indexes)
         return self.listed(request, rows, lambda row: self.shown(row, list(row.indexes.all())))
 
     @operation(
@@ -219,7 +232,8 @@ class CollectionView(_CollectionsView):
         row = actions.find_by_name(collection)
         indexes = actions.indexes_of(row)
         body = self.shown(row, indexes)
-        if any(index.state == Index.State.BUILDING or index.advice for index in indexes):
+        has_progress = any(index.state == Index.State.BUILDING or index.advice for index in indexes)
+        if has_progress or row.move_stage:
             # Progress and advice change within a version, so a conditional request must not match.
             return Response(body, headers={"ETag": etag(row.version)})
         return self.one(body, row.version)

@@ -66,6 +66,7 @@ class Migration(migrations.Migration):
                 ("documents_total", models.BigIntegerField(default=0)),
                 ("error", models.TextField(blank=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
                 (
                     "collection",
                     models.OneToOneField(

@@ -33,6 +33,7 @@ class CollectionMove(TenantOwned):
     documents_total = models.BigIntegerField(default=0)
     error = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
 
     def __str__(self) -> str:
         return f"{self.collection} to {self.backend}"

@@ -44,6 +44,7 @@ TASK_MODULES = (
     "analytics.definitions.removal",
     "documents.collections.backfill",
     "documents.collections.expiry",
+    "documents.collections.mover",
     "documents.collections.removal",
     "documents.collections.storage_usage",
     "documents.collections.technique_advisor",

@@ -1,4 +1,5 @@
-"""Notices within a second that access rules have changed, or that a collection is gone.
+"""Notices within a second that access rules have changed, or that a collection is gone or has moved
+to the other backend.
 
 Changes of rules are detected in two ways: writes carry the version of the rules and are not shown
 under older ones; and this check re-evaluates what has already been sent.
@@ -12,6 +13,7 @@ from itertools import islice
 
 import psycopg
 
+from documents.backend import Backend
 from documents.store.database import pool, scope
 from foundation.errors import NotFound
 from foundation.postgres import Statement, StatementResult
@@ -28,8 +30,8 @@ CHECK_S = 0.4
 #: Collections that are checked in one round trip.
 TOGETHER = 200
 
-_RULES_VERSION = Statement(
-    "SELECT rules_version FROM documents_collection WHERE id = $1 AND state = 'active'",
+_CURRENT = Statement(
+    "SELECT rules_version, backend FROM documents_collection WHERE id = $1 AND state = 'active'",
     (Oid.UUID,),
 )
 
@@ -59,7 +61,7 @@ class CollectionWatcher:
                 for dependency in batch
                 for step in (
                     scope(dependency.tenant_id),
-                    (_RULES_VERSION, (dependency.collection,)),
+                    (_CURRENT, (dependency.collection,)),
                 )
             ]
             async with pool().session() as session:
@@ -84,6 +86,11 @@ async def _recheck_access(
     if not result.rows:
         for subscription in watched:
             subscription.end(NotFound("The collection has been deleted."))
-    elif reads.rules_version not in (0, result.integer(0, 0)):
+        return
+    backend = Backend(result.text(0, 1))
+    for subscription in watched:
+        if subscription.backend != backend:
+            await subscription.follow(backend)
+    if reads.rules_version not in (0, result.integer(0, 0)):
         for subscription in watched:
             await subscription.judge(subscription.subscriber)

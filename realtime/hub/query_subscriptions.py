@@ -64,7 +64,7 @@ class QuerySubscriptionKind:
     member = "collection"
 
     def __init__(self, process: HubProcess) -> None:
-        self._process = process
+        self.process = process
         self._numbers = itertools.count(1)
         #: By the queries' dependencies and the machine's number, so the cost of checks depends on
         #: the number of collections, not of subscriptions.
@@ -98,14 +98,14 @@ class QuerySubscriptionKind:
             raise NotFound(f"The collection {request.collection!r} does not exist.")
         tenant_id = subscriber.tenant.id
         backend = (await _readable_collection(subscriber, request)).backend
-        running = await self._process.running(tenant_id, backend)
+        running = await self.process.running(tenant_id, backend)
         if not running.hub.has_room():
             raise Overloaded(headers={"Retry-After": "5"})
         watched = QuerySubscription(
             self, running, next(self._numbers), request, message, outlet, subscriber
         )
         await watched.begin()
-        if running is not (current := await self._process.running(tenant_id, backend)):
+        if running is not (current := await self.process.running(tenant_id, backend)):
             # The tenant's dedicated grid was created or removed meanwhile.
             watched.change(current)
         return watched
@@ -113,10 +113,10 @@ class QuerySubscriptionKind:
     async def settle(self) -> None:
         """Move subscriptions to the current hubs of their tenants."""
         for reads in list(self.by_reads):
-            if not self._process.has_dedicated_hub(reads.tenant_id):
+            if not self.process.has_dedicated_hub(reads.tenant_id):
                 continue
             try:
-                running = await self._process.running(reads.tenant_id, Backend.POSTGRES)
+                running = await self.process.running(reads.tenant_id, Backend.POSTGRES)
             except Unavailable:
                 # The next pass tries again; others must not wait for it.
                 continue
@@ -152,7 +152,9 @@ class QuerySubscription:
 
     async def begin(self) -> None:
         """Attach to the query, restricted by the caller's access rule."""
-        self.query = await self._restricted_query()
+        self.query, backend = await self._restricted_query()
+        if backend != self.backend:
+            raise NotFound("The collection has been replaced.")
         self._attach(self.query, resume=self.request.resume)
 
     async def judge(self, subscriber: Subscriber) -> None:
@@ -161,14 +163,33 @@ class QuerySubscription:
         if self.number not in self.running.attached:
             return
         try:
-            query = await self._restricted_query(fresh=True)
+            query, backend = await self._restricted_query(fresh=True)
         except ApiError as error:
             self.end(error)
+            return
+        if backend != self.backend:
+            await self.follow(backend)
             return
         if self.query is not None and query.hash != self.query.hash:
             self.close()
             self.query, self._described = query, None
             self._attach(query, reset="rules_changed")
+
+    async def follow(self, backend: Backend) -> None:
+        """Continue in the hub of the backend that the collection has moved to. If it cannot serve
+        yet, the next check tries again.
+        """
+        try:
+            running = await self.kind.process.running(self.subscriber.tenant.id, backend)
+        except Unavailable:
+            return
+        try:
+            query, _ = await self._restricted_query(fresh=True)
+        except ApiError as error:
+            self.end(error)
+            return
+        self.query, self._described = query, None
+        self.change(running)
 
     def change(self, running: RunningHub) -> None:
         """Continue in another hub, from the query's current result."""
@@ -220,18 +241,18 @@ class QuerySubscription:
             "lag_ms": None if lag_us is None else round(lag_us / 1000, 3),
         }
 
-    async def _restricted_query(self, *, fresh: bool = False) -> LiveQuery:
-        """Return the query restricted by the caller's access rule, or raise an error."""
+    async def _restricted_query(self, *, fresh: bool = False) -> tuple[LiveQuery, Backend]:
+        """Return the query restricted by the caller's access rule, and the backend of its
+        collections, or raise an error.
+        """
         principal, request = self.subscriber.principal, self.request
         tenant_id = self.subscriber.tenant.id
         collection = await _readable_collection(self.subscriber, request, fresh=fresh)
-        if collection.backend != self.backend:
-            raise NotFound("The collection has been replaced.")
         access = access_of(collection, principal)
         rule = None if access is None else access.require("read")
         sides = await sides_of(tenant_id, request.lookups, principal, fresh=fresh)
         facts.require_one_backend([collection, *(side.collection for side in sides)])
-        return LiveQuery(
+        query = LiveQuery(
             collection.tenant_id.bytes,
             collection.raw,
             request.filter if rule is None else request.filter.and_(rule),
@@ -257,6 +278,7 @@ class QuerySubscription:
             ],
             rule=rule,
         )
+        return query, collection.backend
 
     def _attach(
         self, query: LiveQuery, *, resume: str | None = None, reset: str | None = None

@@ -79,6 +79,8 @@ def do_create(
         raise Conflict("The collection already has a source.")
     if collection.is_native:
         raise NotSupportedByBackend("A native collection cannot follow a table.")
+    if collection.move_stage:
+        raise Conflict("The collection moves to another backend.")
     if has_documents(collection.pk):
         raise Conflict("The collection has documents; only an empty collection can get a source.")
     source = Source(

@@ -311,6 +311,8 @@ export interface components {
       readonly indexes: readonly components["schemas"]["Index"][];
       readonly ttl: components["schemas"]["Ttl"] | null;
       readonly backend: components["schemas"]["Backend"];
+      /** @description Until the collection has moved to the other backend, or since it failed to. */
+      readonly move: components["schemas"]["Move"] | null;
       /** @description Whether the documents come from a source, so that writes are rejected. */
       readonly read_only: boolean;
       readonly version: number;
@@ -341,15 +343,15 @@ export interface components {
       readonly indexes?: readonly components["schemas"]["DeclaredIndexRequest"][];
       /** @description Null: documents do not expire. */
       readonly ttl?: components["schemas"]["TtlRequest"] | null;
-      readonly name: string;
       /**
-       * @description Where documents are stored: in PostgreSQL, or in the storage node (`native`).
+       * @description Where documents are stored: in PostgreSQL, or in the storage node (`native`). A collection whose backend is changed moves while it is read and written.
        *
        *     * `postgres` - postgres
        *     * `native` - native
        * @default postgres
        */
       readonly backend: components["schemas"]["Backend"];
+      readonly name: string;
     };
     readonly CollectionPage: {
       readonly items: readonly components["schemas"]["Collection"][];
@@ -873,6 +875,26 @@ export interface components {
        */
       readonly removed_until: string | null;
     };
+    /** @description A collection's move to the other backend. */
+    readonly Move: {
+      /**
+       * @description Where it moves to.
+       *
+       *     * `postgres` - postgres
+       *     * `native` - native
+       */
+      readonly backend: components["schemas"]["Backend"];
+      readonly state: components["schemas"]["MoveAnswerState"];
+      readonly progress: components["schemas"]["IndexProgress"];
+      /** @description Why it failed. */
+      readonly error: string | null;
+    };
+    /**
+     * @description * `copying` - copying
+     *     * `failed` - failed
+     * @enum {string}
+     */
+    readonly MoveAnswerState: "copying" | "failed";
     /** @description A new API key with its secret, which is shown only once. */
     readonly NewApiKey: {
       /** Format: uuid */
@@ -1125,6 +1147,14 @@ export interface components {
       readonly indexes?: readonly components["schemas"]["DeclaredIndexRequest"][];
       /** @description Null: documents do not expire. */
       readonly ttl?: components["schemas"]["TtlRequest"] | null;
+      /**
+       * @description Where documents are stored: in PostgreSQL, or in the storage node (`native`). A collection whose backend is changed moves while it is read and written.
+       *
+       *     * `postgres` - postgres
+       *     * `native` - native
+       * @default postgres
+       */
+      readonly backend: components["schemas"]["Backend"];
     };
     /** @description The fields that can be changed. Tables and columns can only be added. */
     readonly PatchedDatasetChangeRequest: {
@@ -2150,6 +2180,8 @@ export type MeasureRequest = components["schemas"]["MeasureRequest"];
 export type Member = components["schemas"]["Member"];
 export type MemberPage = components["schemas"]["MemberPage"];
 export type MissingRequests = components["schemas"]["MissingRequests"];
+export type Move = components["schemas"]["Move"];
+export type MoveAnswerState = components["schemas"]["MoveAnswerState"];
 export type NewApiKey = components["schemas"]["NewApiKey"];
 export type NewPasswordRequest = components["schemas"]["NewPasswordRequest"];
 export type NewToken = components["schemas"]["NewToken"];

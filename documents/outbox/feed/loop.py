@@ -32,7 +32,8 @@ CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 2.0, 10.0
 _ADD_GRID = Statement(
     "INSERT INTO documents_gridepoch (number, write_partitions, backend) "
     "SELECT nextval('documents_tenantgrid'), 1, 'native' "
-    "WHERE EXISTS (SELECT FROM documents_collection WHERE backend = 'native') "
+    "WHERE EXISTS (SELECT FROM documents_collection WHERE backend = 'native' "
+    "OR move_stage <> '') "
     "AND NOT EXISTS (SELECT FROM documents_gridepoch WHERE backend = 'native' "
     "AND retired_at IS NULL) ON CONFLICT DO NOTHING"
 )

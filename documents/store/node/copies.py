@@ -51,9 +51,7 @@ class CopySnapshot:
         """
         block = CopiedBlock(b"", b"")
         while block.after is not None:
-            block = self.block(
-                tenant_id, collection_id, partition, partitions, after=block.after
-            )
+            block = self.block(tenant_id, collection_id, partition, partitions, after=block.after)
             yield block.rows
 
     def block(

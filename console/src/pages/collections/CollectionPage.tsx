@@ -77,8 +77,11 @@ const BUILDING_MS = 1_000;
 
 function useCollection(name: string): { resource: CollectionResource | null; error: unknown } {
   const { resource, error } = useResource<Collection>("collections", name, (collection) =>
-    // The page polls while an index is being built.
-    collection.indexes.some((index) => index.state === "building") ? BUILDING_MS : false,
+    // The page polls while an index is being built, or the collection moves.
+    collection.move?.state === "copying" ||
+    collection.indexes.some((index) => index.state === "building")
+      ? BUILDING_MS
+      : false,
   );
   return { resource: resource && { ...resource, collection: resource.body }, error };
 }

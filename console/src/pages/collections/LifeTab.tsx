@@ -1,4 +1,4 @@
-/** The expiry of documents, and dropping the collection. */
+/** The expiry of documents, where they are, and dropping the collection. */
 
 import { useState } from "react";
 import { useTenant } from "../../api/tenant";
@@ -7,6 +7,7 @@ import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
 import { useToasts } from "../../ui/toasts";
 import type { CollectionResource } from "./CollectionPage";
+import { StorageCard } from "./StorageCard";
 
 const DAY_S = 86_400;
 
@@ -15,6 +16,7 @@ export function LifeTab({ resource }: { readonly resource: CollectionResource })
   return (
     <div className="column narrow">
       <Ttl resource={resource} />
+      <StorageCard resource={resource} />
       {may("developer") && <Drop collection={resource.collection} />}
     </div>
   );

@@ -67,7 +67,7 @@ export function NewCollection({ onClose }: { readonly onClose: () => void }) {
           ))}
         </select>
       </Field>
-      <Field label="Storage" hint="It cannot be changed later.">
+      <Field label="Storage" hint="The collection can be moved later.">
         <Select options={BACKENDS} value={backend} onChange={setBackend} />
       </Field>
     </FormDialog>
