@@ -27,8 +27,8 @@ MAX_COUNTED = 5_000_000
 
 #: The key, version, times in milliseconds, and body of some rows.
 _COLUMNS = (
-    "(extract(epoch FROM created_at) * 1000)::bigint, "
-    "(extract(epoch FROM updated_at) * 1000)::bigint, body"
+    "floor(extract(epoch FROM created_at) * 1000)::bigint, "
+    "floor(extract(epoch FROM updated_at) * 1000)::bigint, body"
 )
 #: Deleted documents, too: their versions are not used again.
 _NEXT = f"""

@@ -33,6 +33,7 @@ from tenants.api.declared_view import DeclaredView
 TAG = "Collections"
 operation = partial(extend_schema, tags=[TAG])
 EJSON_HEADER = "Rillbase-EJSON"
+MOVE_STATES = ("copying", "failed")
 
 
 class IndexProgress(serializers.Serializer[object]):
@@ -112,7 +113,7 @@ class MoveAnswer(serializers.Serializer[object]):
     """A collection's move to the other backend."""
 
     backend = serializers.ChoiceField(list(Backend), help_text="Where it moves to.")
-    state = serializers.ChoiceField(["copying", "failed"])
+    state = serializers.ChoiceField(MOVE_STATES)
     progress = IndexProgress()
     error = serializers.CharField(allow_null=True, help_text="Why it failed.")
 

@@ -219,6 +219,7 @@ SPECTACULAR_SETTINGS = {
         "SavedQueryKindEnum": "tenants.models.SavedQuery.Kind",
         "ChartTypeEnum": "tenants.api.saved_queries.CHARTS",
         "DeclaredTechniqueEnum": "documents.technique.DECLARED_TECHNIQUES",
+        "MoveStateEnum": "documents.collections.views.MOVE_STATES",
         "TechniqueEnum": "documents.technique.TECHNIQUES",
         "TypeEnum": "aggregates.definitions.measures.TYPES",
     },

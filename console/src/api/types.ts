@@ -884,7 +884,7 @@ export interface components {
        *     * `native` - native
        */
       readonly backend: components["schemas"]["Backend"];
-      readonly state: components["schemas"]["MoveAnswerState"];
+      readonly state: components["schemas"]["MoveState"];
       readonly progress: components["schemas"]["IndexProgress"];
       /** @description Why it failed. */
       readonly error: string | null;
@@ -894,7 +894,7 @@ export interface components {
      *     * `failed` - failed
      * @enum {string}
      */
-    readonly MoveAnswerState: "copying" | "failed";
+    readonly MoveState: "copying" | "failed";
     /** @description A new API key with its secret, which is shown only once. */
     readonly NewApiKey: {
       /** Format: uuid */
@@ -2181,7 +2181,7 @@ export type Member = components["schemas"]["Member"];
 export type MemberPage = components["schemas"]["MemberPage"];
 export type MissingRequests = components["schemas"]["MissingRequests"];
 export type Move = components["schemas"]["Move"];
-export type MoveAnswerState = components["schemas"]["MoveAnswerState"];
+export type MoveState = components["schemas"]["MoveState"];
 export type NewApiKey = components["schemas"]["NewApiKey"];
 export type NewPasswordRequest = components["schemas"]["NewPasswordRequest"];
 export type NewToken = components["schemas"]["NewToken"];
