@@ -22,6 +22,8 @@ ALIAS = "relay"
 MAX_TASKS = 1_000
 #: Until then, the task queued with the change is left to do the work.
 GRACE_PERIOD = datetime.timedelta(minutes=2)
+#: A move whose task runs is updated more often.
+MOVE_GRACE_PERIOD = datetime.timedelta(seconds=30)
 
 
 @task(name="documents.collections.unfinished", policy=PERIODIC)
@@ -34,7 +36,9 @@ def sweep() -> None:
     dropped = Collection.unscoped.using(ALIAS).filter(
         state=Collection.State.DROPPING, updated_at__lt=before
     )
-    moves = CollectionMove.unscoped.using(ALIAS).filter(updated_at__lt=before)
+    moves = CollectionMove.unscoped.using(ALIAS).filter(
+        updated_at__lt=timezone.now() - MOVE_GRACE_PERIOD
+    )
     moves = moves.exclude(state=CollectionMove.State.FAILED)
     with transaction.atomic(using=ALIAS):
         for collection_id, tenant_id in moves.values_list("collection_id", "tenant_id")[:MAX_TASKS]:

@@ -130,6 +130,8 @@ def _is_nearly_equal(move: CollectionMove, copies: BackendCopies) -> bool:
         move.position, move.has_copied_all = part.after or b"", part.after is None
         move.save()
         return False
+    # Notes that a task is at work.
+    move.save(update_fields=["updated_at"])
     return copies.copy_changed() < FEW_CHANGES
 
 
