@@ -24,6 +24,8 @@ from foundation.api.rendering import exact_json
 from foundation.bulk_budget import FreeTime
 from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
+from foundation.per_loop import PerLoop
+from foundation.turns import TurnScheduler
 from rillbase_native import Value
 from rillbase_server.graphql.internal_request import InternalRequests
 from rillbase_server.graphql.plans import Plans
@@ -36,10 +38,14 @@ T = TypeVar("T")
 #: A collection, and a key as relaxed Extended JSON.
 Reference: TypeAlias = tuple[str, str]
 #: CPU time of an operation that is not charged to its tenant's share of bulk work, and calls that
-#: do not wait for that share: small operations are not bulk work.
+#: do not wait for a turn: small operations are not bulk work.
 FREE_S, FREE_CALLS = 0.002, 2
+#: Further calls that a process runs concurrently, and how long a turn stays unused after a call,
+#: relative to it, while other tenants are active: PostgreSQL and the nodes work for it, too.
+AT_ONCE, PAUSE = 32, 3
 #: Maximum number of lookups of one query.
 MAX_LOOKUPS = 8
+_turns = PerLoop(lambda: TurnScheduler(AT_ONCE, AT_ONCE, bulk_budget.tenants, rests=PAUSE))
 _TOO_LONG = "A number has too many digits."
 
 
@@ -112,21 +118,20 @@ class Context:
     async def _call_data_plane(self, call: InternalCall) -> JsonValue:
         tenant = self.in_tenant()
         self.calls += 1
-        await self._wait_for_share(is_large=self.calls > FREE_CALLS)
-        body = await call.perform(self.principal, tenant)
+        if self.calls <= FREE_CALLS and not self.free.is_used:
+            body = await call.perform(self.principal, tenant)
+        else:
+            async with _turns.get().turn(tenant.id):
+                body = await call.perform(self.principal, tenant)
         # The fields of a large response take longer than reading it did.
-        await self._wait_for_share(is_large=len(body) > RENDERED_BYTES)
+        if self.free.is_used or len(body) > RENDERED_BYTES:
+            await bulk_budget.tenants.wait(tenant.id)
         value: JsonValue = orjson.loads(body) if body else None
         return value
 
     async def metered(self, work: Coroutine[object, None, T]) -> T:
         """Do a part of the operation's work, and charge its CPU time beyond what is free."""
         return await bulk_budget.tenants.metered(self.party, work, self.free)
-
-    async def _wait_for_share(self, *, is_large: bool = False) -> None:
-        """Wait until a long operation may continue."""
-        if is_large or self.free.is_used:
-            await bulk_budget.tenants.wait(self.party)
 
     async def post_to_collection(
         self,
