@@ -403,7 +403,8 @@ pub(super) fn query(
     let after = after.map(|(_, position)| position);
     let scan = node
         .collections
-        .candidates(number, &plan, after, snapshot)?;
+        .candidates(number, &plan, after, snapshot)?
+        .without_repetitions();
     let part = ScannedPart::read(scan, &filter, &options)?;
     node.collections.check_index(number, &plan)?;
     let name = match read_at {
