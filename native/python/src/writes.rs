@@ -454,13 +454,11 @@ impl Outcomes {
     fn decode(py: Python<'_>, result: &[u8], operations: Option<&PyOperations>) -> PyResult<Self> {
         let result = write_format::decode_result(result)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        match operations {
-            Some(operations) => Self::placed(py, operations, result),
-            None => {
-                let inner = result.map_err(|refusal| refused(py, refusal))?;
-                Ok(Self { inner })
-            }
+        if let Some(operations) = operations {
+            return Self::placed(py, operations, result);
         }
+        let inner = result.map_err(|refusal| refused(py, refusal))?;
+        Ok(Self { inner })
     }
 
     fn __len__(&self) -> usize {
