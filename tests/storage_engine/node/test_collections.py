@@ -820,7 +820,7 @@ def test_a_long_write_does_not_delay_the_requests_of_others(tmp_path: Path) -> N
         node.close()
 
 
-def test_writes_of_a_connection_keep_their_order_beside_a_long_one(
+def test_writes_of_a_connection_are_executed_in_order_beside_a_long_one(
     client: redis.Redis, goods: str
 ) -> None:
     pipeline = client.pipeline(transaction=False)
