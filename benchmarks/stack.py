@@ -15,9 +15,9 @@ speedscope.app. py-spy has to be installed, and needs ptrace.
 `--beside DIR` compares with another checkout of the repository at an earlier commit, which has to
 be set up: rounds of both alternate (benchmarks/support/beside.py).
 
-`--hostile residual,silent,many,introspection,reads,headers,sockets,uploads` measures the effect of
-a hostile client on another tenant's latencies (benchmarks/support/hostile.py): rounds with and
-without it alternate, and their medians are compared. A hostile tenant has ordinary quotas.
+`--hostile residual,silent,many,introspection,pages,reads,headers,sockets,uploads` measures the
+effect of a hostile client on another tenant's latencies (benchmarks/support/hostile.py): rounds
+with and without it alternate, and their medians are compared. A hostile tenant has ordinary quotas.
 Throughout, the benchmark counts a signed-in user's ordinary requests and how many of them fail, and
 compares the web process's memory with that before.
 """
@@ -134,7 +134,7 @@ def _measure_hostile(report: Report, installation: Servers, knobs: Knobs) -> Non
     """Measure one tenant's latencies, alternately with a hostile client and without."""
     port = installation.web.port
     _make_dataset(port, installation.other_key, installation.other_tenant)
-    if "reads" in knobs.hostile:
+    if {"pages", "reads"} & set(knobs.hostile):
         read_attack.fill(port, installation.other_key, "own")
     crowd = Crowd(port, installation.key, "one", NEIGHBOURS, 1, knobs.writes, knobs.seconds)
     for kind in knobs.hostile:

@@ -48,6 +48,23 @@ class _Queue:
         self.turns: deque[asyncio.Future[None]] = deque()
 
 
+class FreeTime:
+    """CPU time of a piece of work that is not charged: most pieces do not need more."""
+
+    def __init__(self, remaining_s: float) -> None:
+        self.remaining_s = remaining_s
+
+    @property
+    def is_used(self) -> bool:
+        return self.remaining_s <= 0
+
+    def beyond(self, spent_s: float) -> float:
+        """Count CPU time, and return how much of it exceeds what is free."""
+        charged_s = max(0.0, spent_s - self.remaining_s)
+        self.remaining_s = max(0.0, self.remaining_s - spent_s)
+        return charged_s
+
+
 class BulkBudget:
     """The debts of one event loop's tenants. For the loop's thread only."""
 
@@ -69,6 +86,8 @@ class BulkBudget:
         self._paid_s: dict[Hashable, float] = {}
         self._forgotten_s = monotonic_s()
         self._queues: dict[Hashable, _Queue] = {}
+        #: CPU time of metered work within the current step, which is not charged again.
+        self._metered_within_s = 0.0
 
     def charge(self, tenant: Hashable, spent_s: float) -> None:
         """Add CPU time that a tenant's bulk work has taken."""
@@ -135,40 +154,60 @@ class BulkBudget:
         if self._queues.get(tenant) is queue:
             del self._queues[tenant]
 
-    async def metered(self, tenant: Hashable, work: Coroutine[object, None, T]) -> T:
-        """Run a piece of bulk work and charge its CPU time to the tenant."""
-        return await _MeteredAwaitable(work, tenant, self)
+    async def metered(
+        self,
+        tenant: Hashable,
+        work: Coroutine[object, None, T],
+        free: FreeTime | None = None,
+    ) -> T:
+        """Run a piece of bulk work and charge its CPU time to the tenant, once if metered work
+        is part of it.
+        """
+        return await _MeteredAwaitable(work, tenant, self, free)
 
     def step(
         self,
         tenant: Hashable,
         work: Coroutine[object, None, object],
         thrown: BaseException | None = None,
+        free: FreeTime | None = None,
     ) -> object:
         """Run one step, up to the next await."""
         began_s = self._cpu_s()
+        metered_before_s, self._metered_within_s = self._metered_within_s, 0.0
         try:
             return work.send(None) if thrown is None else work.throw(thrown)
         finally:
             # The traceback refers to this frame. A reference back would keep everything that the
             # cancelled work held, such as a message of 32 MiB, until the garbage collector runs.
             del thrown
-            self.charge(tenant, self._cpu_s() - began_s)
+            spent_s = self._cpu_s() - began_s
+            own_s = spent_s - self._metered_within_s
+            self._metered_within_s = metered_before_s + spent_s
+            if free is not None:
+                own_s = free.beyond(own_s)
+            if own_s > 0:
+                self.charge(tenant, own_s)
 
 
 class _MeteredAwaitable(Generic[T]):
     """An awaitable that meters the steps of another one."""
 
     def __init__(
-        self, work: Coroutine[object, None, T], tenant: Hashable, budget: BulkBudget
+        self,
+        work: Coroutine[object, None, T],
+        tenant: Hashable,
+        budget: BulkBudget,
+        free: FreeTime | None,
     ) -> None:
         self._work = work
         self._tenant = tenant
         self._budget = budget
+        self._free = free
 
     def __await__(self) -> Generator[object, None, T]:
         try:
-            awaited = self._budget.step(self._tenant, self._work)
+            awaited = self._budget.step(self._tenant, self._work, free=self._free)
             while True:
                 try:
                     yield awaited
@@ -176,9 +215,9 @@ class _MeteredAwaitable(Generic[T]):
                     self._work.close()
                     raise
                 except BaseException as error:  # noqa: BLE001 -- the work decides
-                    awaited = self._budget.step(self._tenant, self._work, error)
+                    awaited = self._budget.step(self._tenant, self._work, error, self._free)
                 else:
-                    awaited = self._budget.step(self._tenant, self._work)
+                    awaited = self._budget.step(self._tenant, self._work, free=self._free)
         except StopIteration as done:
             result: T = done.value
             return result

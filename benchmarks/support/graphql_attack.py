@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, repeat
 
 from benchmarks.support.call_attack import Call, Callers
 
@@ -17,11 +17,20 @@ _INTROSPECTION = (
 )
 _FIELD = 'count(collection: "c")'
 _ALIASES, _REPETITIONS, _UNKNOWN = 60, 300, 250
+_PAGES = 10
 
 
 async def run(port: int, key: str, responses: Counter[int]) -> None:
     """Attack until cancelled."""
     await Callers(port, key, CONCURRENT, PAUSE_S, responses).run(_calls())
+
+
+async def read(port: int, key: str, collection: str, responses: Counter[int]) -> None:
+    """Repeat an operation that reads many pages, until cancelled."""
+    page = f'documents(collection: "{collection}", first: 50) {{ totalCount nodes {{ document }} }}'
+    pages = " ".join(f"a{alias}: {page}" for alias in range(_PAGES))
+    call = Call("/graphql", {"query": f"{{ {pages} }}"})
+    await Callers(port, key, CONCURRENT, 0, responses).run(repeat(call))
 
 
 def _calls() -> Iterator[Call]:

@@ -4,6 +4,7 @@
 `silent`     queries that match all of its writes, on a connection that it never reads
 `many`       ten thousand subscriptions as fast as they can be sent, repeatedly
 `introspection`  GraphQL operations that take long to check or to answer (graphql_attack.py)
+`pages`      GraphQL operations of ten pages each
 `reads`      reads that no index helps, of 40 concurrent callers (read_attack.py)
 `headers`    requests with endless headers (header_attack.py), without credentials
 `sockets`    WebSocket bombs and readers that do not read (socket_attack.py), without credentials
@@ -44,7 +45,7 @@ from benchmarks.support.duty import Duty
 from benchmarks.support.open_files import raise_open_files
 
 #: Those that repeat calls over HTTP, and whose responses are counted.
-CALLS = ("introspection", "reads")
+CALLS = ("introspection", "pages", "reads")
 TENANTS = ("residual", "silent", "many", *CALLS)
 ATTACKS = ("headers", "sockets", "uploads")
 KINDS = (*TENANTS, *ATTACKS)
@@ -129,6 +130,8 @@ def _begin(hostile: Hostile, responses: Counter[int]) -> list[asyncio.Task[None]
             attack = upload_attack.run(hostile.port, hostile.key, bombs, Duty(ATTACKER_SHARE))
         case "introspection":
             attack = graphql_attack.run(hostile.port, hostile.key, responses)
+        case "pages":
+            attack = graphql_attack.read(hostile.port, hostile.key, hostile.collection, responses)
         case "reads":
             attack = read_attack.run(hostile.port, hostile.key, hostile.collection, responses)
         case "many":

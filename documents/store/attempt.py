@@ -313,7 +313,7 @@ class WriteAttempt:
             if number in skipped:
                 continue
             try:
-                outcomes = changes.outcomes(number)
+                outcomes = changes.outcomes(number, plan.write.operations)
             except QueryError as error:
                 self._ended[plan.position] = as_api_error(error)
                 continue

@@ -483,8 +483,8 @@ class Changes:
     """What a group of writes leaves behind."""
 
     def __len__(self) -> int: ...
-    def outcomes(self, write: int) -> Outcomes:
-        """Return how a write ended; raise what the whole of it was refused for."""
+    def outcomes(self, write: int, operations: Operations) -> Outcomes:
+        """Return how a write of these operations ended; raise what all of it was refused for."""
 
     def inserted(self, collection: int) -> Sequence[bytes] | None:
         """Return the columns of documents to insert: keys, hashes, versions, bodies."""
@@ -531,8 +531,9 @@ class Outcomes:
         """One operation that was refused by the database."""
 
     @staticmethod
-    def decode(result: bytes) -> Outcomes:
-        """Return what a storage node answered to a write.
+    def decode(result: bytes, operations: Operations | None = None) -> Outcomes:
+        """Return what a storage node answered to a write. Errors are located in the body of its
+        operations.
 
         Raises `QueryError` if the write was rejected as a whole.
         """

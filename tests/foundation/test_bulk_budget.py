@@ -15,6 +15,7 @@ from foundation.bulk_budget import (
     SHARE_OF_ONE,
     TOLERANCE_S,
     BulkBudget,
+    FreeTime,
 )
 from foundation.contention import Contention
 
@@ -101,6 +102,47 @@ async def test_work_is_charged_with_its_own_steps_and_not_with_what_it_waits_for
     done, _ = await asyncio.gather(budget.metered("a", work()), others())
     assert done == "done"
     assert 0 < budget.wait_s("a") < 0.1
+
+
+async def test_metered_work_within_metered_work_is_charged_once() -> None:
+    clock, charged = Clock(), list[float]()
+    budget = BulkBudget(Contention(), clock, cpu_s=clock)
+    charge = budget.charge
+
+    def recorded(tenant: object, spent_s: float) -> None:
+        charged.append(spent_s)
+        charge(tenant, spent_s)
+
+    budget.charge = recorded  # type: ignore[method-assign]
+
+    async def inner() -> None:
+        clock.now_s += 0.25
+        await asyncio.sleep(0)
+        clock.now_s += 0.25
+
+    async def outer() -> None:
+        clock.now_s += 0.5
+        await budget.metered("a", inner())
+        await asyncio.sleep(0)
+        clock.now_s += 0.5
+
+    await budget.metered("a", outer())
+    assert sum(charged) == pytest.approx(1.5)
+
+
+async def test_free_time_is_not_charged() -> None:
+    clock = Clock()
+    budget = BulkBudget(ConstantContention(), clock, cpu_s=clock)
+    free = FreeTime(0.5)
+
+    async def work(took_s: float) -> None:
+        clock.now_s += took_s
+
+    await budget.metered("a", work(0.25), free)
+    assert (budget.wait_s("a"), free.is_used) == (0.0, False)
+    await budget.metered("a", work(0.3), free)
+    assert free.is_used
+    assert budget.wait_s("a") == pytest.approx(0.05 / SHARE_OF_ONE)
 
 
 async def test_pieces_that_wait_continue_one_by_one_as_each_is_paid_for() -> None:

@@ -100,10 +100,10 @@ async def _write(write: WriteCall) -> _NodeResult:
     command = ("RB.COL.WRITE", *claim, *_request(write, collections))
     reply = await call(list(collections.values()), *command, is_idempotent=bool(claim))
     if not claim:
-        outcomes = Outcomes.decode(cast("bytes", reply))
+        outcomes = Outcomes.decode(cast("bytes", reply), write.operations)
         return _NodeResult(outcomes, write.step, is_replayed=False)
     is_replayed, step, result = cast("tuple[int, bytes, bytes]", reply)
-    return _NodeResult(Outcomes.decode(result), step, bool(is_replayed))
+    return _NodeResult(Outcomes.decode(result, write.operations), step, bool(is_replayed))
 
 
 def _request(write: WriteCall, collections: dict[str, CollectionFacts]) -> list[Argument]:

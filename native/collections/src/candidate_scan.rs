@@ -3,7 +3,7 @@
 //! Candidates are read from the documents in the order of their keys, or from an index: in the order
 //! of its entries, in that of the documents' times, or in any.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Bound;
 
 use rillbase_documents::bounds::EncodedRange;
@@ -22,6 +22,11 @@ use crate::ordered_entries::OrderedEntries;
 use crate::plan::{PlanOrder, ScanPlan};
 use crate::store::Collections;
 use crate::unordered_entries::UnorderedEntries;
+
+/// The bytes of the keys of documents that a scan remembers, and how many of their further entries
+/// it skips at a time: a caller checks its time after each candidate.
+const REMEMBERED_BYTES: usize = 1 << 20;
+const SKIPPED_AT_ONCE: usize = 1_000;
 
 /// A document as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,9 +119,32 @@ enum CandidateSource<'a> {
     /// The ranges of documents that are not read yet, and the scan of the current one.
     Documents(VecDeque<EncodedRange>, Option<Scan>),
     Ordered(OrderedEntries<'a>),
-    Unordered(UnorderedEntries<'a>),
+    /// Without repetitions, with the documents that were read.
+    Unordered(UnorderedEntries<'a>, Option<ReadDocuments>),
     Newest(NewestEntries),
     Embedded(EmbeddedEntries<'a>),
+}
+
+/// The last documents that were read by one of their entries.
+#[derive(Debug, Default)]
+struct ReadDocuments {
+    keys: HashSet<Vec<u8>>,
+    bytes: usize,
+}
+
+impl ReadDocuments {
+    fn contains(&self, key: &[u8]) -> bool {
+        self.keys.contains(key)
+    }
+
+    fn add(&mut self, key: &[u8]) {
+        if self.bytes + key.len() > REMEMBERED_BYTES {
+            *self = Self::default();
+        }
+        if self.keys.insert(key.to_vec()) {
+            self.bytes += key.len();
+        }
+    }
 }
 
 impl Collections {
@@ -215,6 +243,7 @@ impl Collections {
             )?),
             PlanOrder::ById | PlanOrder::Unordered => CandidateSource::Unordered(
                 UnorderedEntries::new(self, snapshot, index, ranges, after),
+                None,
             ),
         })
     }
@@ -245,6 +274,15 @@ impl Iterator for CandidateScan<'_> {
 }
 
 impl CandidateScan<'_> {
+    /// The scan without most of the repetitions of documents, if their order does not matter.
+    #[must_use]
+    pub fn without_repetitions(mut self) -> Self {
+        if let CandidateSource::Unordered(_, read) = &mut self.source {
+            *read = Some(ReadDocuments::default());
+        }
+        self
+    }
+
     fn next_candidate(&mut self) -> Result<Option<Candidate>> {
         match &mut self.source {
             CandidateSource::Documents(..) => return self.next_document(),
@@ -271,7 +309,22 @@ impl CandidateScan<'_> {
     fn next_entry(&mut self) -> Result<Option<DocumentEntry>> {
         let position = match &mut self.source {
             CandidateSource::Documents(..) | CandidateSource::Embedded(_) => None,
-            CandidateSource::Unordered(entries) => return entries.next(),
+            CandidateSource::Unordered(entries, read) => {
+                let mut next = entries.next()?;
+                let Some(read) = read else {
+                    return Ok(next);
+                };
+                for _ in 0..SKIPPED_AT_ONCE {
+                    match &next {
+                        Some(entry) if read.contains(&entry.document) => next = entries.next()?,
+                        _ => break,
+                    }
+                }
+                if let Some(entry) = &next {
+                    read.add(&entry.document);
+                }
+                return Ok(next);
+            }
             CandidateSource::Ordered(entries) => entries.next()?,
             CandidateSource::Newest(entries) => entries.next()?.as_ref().map(position_of),
         };

@@ -18,6 +18,10 @@ use crate::error::{Error, Result};
 use crate::feed::WrittenGroups;
 use crate::store::Collections;
 
+/// A write with as many index entries, or as many bytes, takes long.
+const LONG_ENTRIES: usize = 1_000;
+const LONG_BYTES: usize = 256 << 10;
+
 /// A collection of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenCollection {
@@ -134,6 +138,18 @@ impl Collections {
             written: &self.written,
             _queues: queues,
         }
+    }
+
+    /// Whether a write takes so long that other writes, and reads, should not wait for it.
+    pub fn is_long(&self, write: &CollectionWrite) -> bool {
+        let operations = &write.request.operations;
+        let indexes = write.collections.iter().map(|collection| {
+            let installed = self.installed(collection.number);
+            installed.map_or(0, |installed| installed.definition.indexes.len())
+        });
+        let entries_of_one = 1 + indexes.max().unwrap_or(0);
+        let entries = operations.as_slice().len().saturating_mul(entries_of_one);
+        entries >= LONG_ENTRIES || operations.size() >= LONG_BYTES
     }
 
     fn group(&self, writes: Vec<PlacedWrite>) -> CollectionGroup {

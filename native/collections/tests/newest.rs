@@ -305,3 +305,51 @@ fn a_query_fails_if_its_embedded_index_is_dropped() {
     assert_eq!(error.code(), "no_index");
     collections.check_index(1, &ScanPlan::everything()).unwrap();
 }
+
+/// The candidates of a range in any order, of documents with a thousand values each.
+fn unordered_keys(technique: IndexTechnique) -> Vec<Vec<u8>> {
+    let index = index_by_time(1, "by shop", &[("shop", 1)], technique);
+    let shops = Shops::new(vec![index]);
+    let list: Vec<String> = (0..1_000).map(|value| value.to_string()).collect();
+    for id in 0..3 {
+        let text = format!("{{\"_id\":{id},\"shop\":[{}]}}", list.join(","));
+        let document = parse_document(text.as_bytes()).unwrap();
+        let put = DocumentOperation::replace(Value::Int32(id), document.as_ref(), true);
+        let write = write_of(&[1], 1, vec![(1, put.unwrap())], false);
+        shops.opened.write(vec![write]).remove(0).unwrap().unwrap();
+    }
+    let filter = parse_document(b"{\"shop\":{\"$gte\":5}}").unwrap();
+    let request = CandidateRequest {
+        filter: Filter::parse(filter.as_ref()).unwrap(),
+        sort: parse_sort("[[\"other\",1]]"),
+        documents: 10,
+        in_order: false,
+    };
+    let snapshot = shops.opened.db.snapshot();
+    let collections = &shops.opened.collections;
+    let plan = collections.plan((1, 1), &request, &snapshot).unwrap();
+    assert_eq!((plan.index, plan.order), (1, PlanOrder::Unordered));
+    let scan = collections.candidates(1, &plan, None, &snapshot);
+    let keys = scan.unwrap().without_repetitions();
+    keys.map(|candidate| candidate.unwrap().key).collect()
+}
+
+#[test]
+fn a_document_with_many_values_is_read_a_few_times_if_the_order_does_not_matter() {
+    for technique in [
+        IndexTechnique::Composite,
+        IndexTechnique::Lazy,
+        IndexTechnique::Eager,
+    ] {
+        let mut keys = unordered_keys(technique);
+        // Each once, and again after every thousand entries that were skipped.
+        assert!(
+            (3..10).contains(&keys.len()),
+            "{} {technique:?}",
+            keys.len()
+        );
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 3);
+    }
+}

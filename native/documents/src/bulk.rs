@@ -78,7 +78,7 @@ pub fn parse(body: &[u8], reading: BulkOptions) -> Result<Bulk, DocumentRefusal>
         }
     }
     Ok(Bulk {
-        operations: DocumentOperations::new(read),
+        operations: DocumentOperations::listed(read),
         ordered,
     })
 }
@@ -104,7 +104,7 @@ fn parse_lines(body: &[u8], reading: BulkOptions) -> Result<Bulk, DocumentRefusa
         operations.push(Ok(one(value.as_ref(), reading, &here)?));
     }
     Ok(Bulk {
-        operations: DocumentOperations::new(operations),
+        operations: DocumentOperations::listed(operations),
         ordered: true,
     })
 }
@@ -236,8 +236,9 @@ fn operation(
             let update = member(argument, "update", location)?;
             let filters = array_filters(argument, location)?;
             let upsert = flag(argument, "upsert", false, location)?;
-            DocumentOperation::update(id, update, filters, upsert)
-                .map_err(|refused| refused.inside(&location.key("update")))
+            let root = ParseLocation::root();
+            DocumentOperation::update(id, (update, &root.key("update")), filters, upsert)
+                .map_err(|refused| refused.inside(location))
         }
         _ => DocumentOperation::delete(id).map_err(|refused| refused.inside(&location.key("id"))),
     }

@@ -51,6 +51,7 @@ pub mod partition;
 pub mod plan;
 pub mod precondition;
 pub mod refusal;
+mod request_place;
 pub mod row_format;
 pub mod rule;
 pub mod selection;

@@ -109,15 +109,14 @@ impl DocumentOperation {
         })
     }
 
-    /// An update by operators.
+    /// An update by operators, which are at `location`.
     pub fn update(
         id: Value,
-        update: Document<'_>,
+        (update, location): (Document<'_>, &ParseLocation<'_>),
         array_filters: Option<Array<'_>>,
         upsert: bool,
     ) -> Result<Self, DocumentRefusal> {
-        let root = ParseLocation::root();
-        let parsed = Update::parse(update, array_filters, &root)?;
+        let parsed = Update::parse(update, array_filters, location)?;
         Self::update_by(id, Arc::new(parsed), upsert)
     }
 

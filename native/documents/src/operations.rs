@@ -12,6 +12,7 @@ use crate::refusal::DocumentRefusal;
 pub struct DocumentOperations {
     all: Arc<[Result<DocumentOperation, DocumentRefusal>]>,
     part: Range<usize>,
+    is_list: bool,
 }
 
 impl DocumentOperations {
@@ -21,7 +22,27 @@ impl DocumentOperations {
         Self {
             part: 0..all.len(),
             all: all.into(),
+            is_list: false,
         }
+    }
+
+    /// The operations that a body lists.
+    #[must_use]
+    pub fn listed(all: Vec<Result<DocumentOperation, DocumentRefusal>>) -> Self {
+        Self {
+            is_list: true,
+            ..Self::new(all)
+        }
+    }
+
+    /// Whether a body lists them.
+    pub(crate) const fn is_list(&self) -> bool {
+        self.is_list
+    }
+
+    /// The number of the first one in the body.
+    pub(crate) const fn first_number(&self) -> usize {
+        self.part.start
     }
 
     /// All operations.
@@ -37,6 +58,7 @@ impl DocumentOperations {
         Self {
             all: self.all.clone(),
             part: start..end,
+            is_list: self.is_list,
         }
     }
 

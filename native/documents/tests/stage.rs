@@ -16,6 +16,7 @@ use rillbase_documents::precondition::Precondition;
 use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_query::bson::{Document, DocumentBuf, Value, ValueRef};
 use rillbase_query::ejson::parse_document;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::index::FieldOrder;
 
 const NOW_MS: i64 = 1_700_000_000_000;
@@ -65,7 +66,8 @@ fn operation(requested: &RequestedStep) -> DocumentOperation {
         }
         Step::Add(value, upsert) => {
             let update = parsed(format!("{{\"$inc\":{{\"a\":{value}}}}}"));
-            DocumentOperation::update(id, update.as_ref(), None, upsert).unwrap()
+            DocumentOperation::update(id, (update.as_ref(), &ParseLocation::root()), None, upsert)
+                .unwrap()
         }
         Step::Merge(value, upsert) => {
             let patch = parsed(format!("{{\"a\":{value}}}"));

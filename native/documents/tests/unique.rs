@@ -16,6 +16,7 @@ use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_documents::unique::{OwnedKey, OwnedKeys};
 use rillbase_query::bson::Value;
 use rillbase_query::ejson::parse_document;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::index::FieldOrder;
 
 const INDEX: i64 = 9;
@@ -39,7 +40,13 @@ fn operation(step: Step) -> DocumentOperation {
         }
         Step::Add(id, value) => {
             let update = parsed(format!("{{\"$inc\":{{\"a\":{value}}}}}"));
-            DocumentOperation::update(Value::Int32(id), update.as_ref(), None, false).unwrap()
+            DocumentOperation::update(
+                Value::Int32(id),
+                (update.as_ref(), &ParseLocation::root()),
+                None,
+                false,
+            )
+            .unwrap()
         }
         Step::Delete(id) => DocumentOperation::delete(Value::Int32(id)).unwrap(),
     }

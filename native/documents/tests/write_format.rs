@@ -31,7 +31,8 @@ fn operation(kind: u8, id: i32, n: i32, if_version: Option<i64>) -> DocumentOper
     let patch = document(&format!("{{\"n\":{n}}}"));
     let above = filter(&format!("{{\"n\":{{\"$gt\":{n}}}}}"));
     let raised = document(&format!("{{\"$inc\":{{\"n\":{n}}}}}"));
-    let update = Update::parse(raised.as_ref(), None, &ParseLocation::root()).unwrap();
+    let root = ParseLocation::root();
+    let update = Update::parse(raised.as_ref(), None, &root).unwrap();
     let filters = document("{\"all\":[{\"one.n\":1}]}");
     let Some(ValueRef::Array(filters)) = filters.as_ref().get("all") else {
         panic!("an array");
@@ -41,8 +42,8 @@ fn operation(kind: u8, id: i32, n: i32, if_version: Option<i64>) -> DocumentOper
     let operation = match kind {
         0 => DocumentOperation::insert(own.as_ref(), ValueRef::Null),
         1 => DocumentOperation::replace(id, own.as_ref(), n % 2 == 0),
-        2 => DocumentOperation::update(id, raised.as_ref(), None, n % 2 == 0),
-        3 => DocumentOperation::update(id, each.as_ref(), Some(filters), false),
+        2 => DocumentOperation::update(id, (raised.as_ref(), &root), None, n % 2 == 0),
+        3 => DocumentOperation::update(id, (each.as_ref(), &root), Some(filters), false),
         4 => DocumentOperation::update_found(id, Arc::new(update), above),
         5 => DocumentOperation::merge(id, patch.as_ref(), n % 2 == 0),
         6 => DocumentOperation::delete(id),

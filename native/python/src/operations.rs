@@ -187,7 +187,12 @@ impl PyOperation {
         let id = id.inner.clone();
         Self::of(
             py,
-            operation::DocumentOperation::update(id, update.document()?, filters, upsert),
+            operation::DocumentOperation::update(
+                id,
+                (update.document()?, &ParseLocation::root()),
+                filters,
+                upsert,
+            ),
         )
     }
 

@@ -311,11 +311,16 @@ impl PyChanges {
         self.inner.len()
     }
 
-    /// Return the outcomes of a write; raise its error if it was rejected as a whole.
-    fn outcomes(&self, py: Python<'_>, write: usize) -> PyResult<Outcomes> {
+    /// Return the outcomes of a write with these operations; raise its error if it was rejected as
+    /// a whole.
+    fn outcomes(
+        &self,
+        py: Python<'_>,
+        write: usize,
+        operations: &PyOperations,
+    ) -> PyResult<Outcomes> {
         match self.inner.results.get(write) {
-            Some(Some(Ok(outcomes))) => Ok(Outcomes::of(outcomes.clone())),
-            Some(Some(Err(refusal))) => Err(refused(py, refusal.clone())),
+            Some(Some(result)) => Outcomes::placed(py, operations, result.clone()),
             _ => Err(PyIndexError::new_err("the write was skipped")),
         }
     }
@@ -404,8 +409,15 @@ pub(crate) struct Outcomes {
 }
 
 impl Outcomes {
-    fn of(outcomes: outcome::Outcomes) -> Self {
-        Self { inner: outcomes }
+    fn placed(
+        py: Python<'_>,
+        operations: &PyOperations,
+        result: outcome::WriteResult,
+    ) -> PyResult<Self> {
+        match operations.inner.placed(result) {
+            Ok(inner) => Ok(Self { inner }),
+            Err(refusal) => Err(refused(py, refusal)),
+        }
     }
 }
 
@@ -436,14 +448,17 @@ impl Outcomes {
     }
 
     /// Return what a storage node answered to a write; raise its error if it was rejected as a
-    /// whole.
+    /// whole. `operations`: those of the write, in whose body errors are located.
     #[staticmethod]
-    fn decode(py: Python<'_>, result: &[u8]) -> PyResult<Self> {
-        match write_format::decode_result(result) {
-            Ok(Ok(outcomes)) => Ok(Self::of(outcomes)),
-            Ok(Err(refusal)) => Err(refused(py, refusal)),
-            Err(error) => Err(PyValueError::new_err(error.to_string())),
+    #[pyo3(signature = (result, operations = None))]
+    fn decode(py: Python<'_>, result: &[u8], operations: Option<&PyOperations>) -> PyResult<Self> {
+        let result = write_format::decode_result(result)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        if let Some(operations) = operations {
+            return Self::placed(py, operations, result);
         }
+        let inner = result.map_err(|refusal| refused(py, refusal))?;
+        Ok(Self { inner })
     }
 
     fn __len__(&self) -> usize {

@@ -156,6 +156,12 @@ impl<'p> ParseLocation<'p> {
         }
     }
 
+    /// The member of this name beside this one, or below the root.
+    #[must_use]
+    pub fn sibling<'s>(&'s self, name: &'s str) -> ParseLocation<'s> {
+        self.parent.unwrap_or(self).key(name)
+    }
+
     /// The location as an RFC 6901 pointer.
     #[must_use]
     pub fn pointer(&self) -> String {

@@ -310,6 +310,6 @@ fn ended(
     outcomes.collect::<Vec<_>>().into_iter()
 }
 
-fn missing_outcome() -> CommandRefusal {
+pub(crate) fn missing_outcome() -> CommandRefusal {
     CommandRefusal::new("ERR", "the write has no outcome")
 }

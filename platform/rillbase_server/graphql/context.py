@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias, TypeVar, cast
@@ -16,11 +16,16 @@ from data_plane.http import CallHead
 from data_plane.internal_call import Handler, InternalCall
 from data_plane.request_reader import refusing
 from documents.api import documents, queries
+from documents.store.large_results import RENDERED_BYTES
 from documents.store.queries import MAX_LIMIT
+from foundation import bulk_budget
 from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
 from foundation.api.rendering import exact_json
+from foundation.bulk_budget import FreeTime
 from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
+from foundation.per_loop import PerLoop
+from foundation.turns import TurnScheduler
 from rillbase_native import Value
 from rillbase_server.graphql.internal_request import InternalRequests
 from rillbase_server.graphql.plans import Plans
@@ -32,8 +37,15 @@ T = TypeVar("T")
 
 #: A collection, and a key as relaxed Extended JSON.
 Reference: TypeAlias = tuple[str, str]
+#: CPU time of an operation that is not charged to its tenant's share of bulk work, and calls that
+#: do not wait for a turn: small operations are not bulk work.
+FREE_S, FREE_CALLS = 0.002, 2
+#: Further calls that a process runs concurrently, and how long a turn stays unused after a call,
+#: relative to it, while other tenants are active: PostgreSQL and the nodes work for it, too.
+AT_ONCE, PAUSE = 32, 3
 #: Maximum number of lookups of one query.
 MAX_LOOKUPS = 8
+_turns = PerLoop(lambda: TurnScheduler(AT_ONCE, AT_ONCE, bulk_budget.tenants, rests=PAUSE))
 _TOO_LONG = "A number has too many digits."
 
 
@@ -66,6 +78,8 @@ class Context:
     tenant: TenantFacts | None
     head: CallHead
     inner: InternalRequests
+    free: FreeTime = field(init=False)
+    calls: int = field(init=False, default=0)
     #: The plans of the operation's objects that have been determined so far.
     plans: Plans = field(init=False, default_factory=dict)
     #: Documents by key. Those that several fields request are read in one statement.
@@ -74,6 +88,7 @@ class Context:
     lookups: DataLoader[tuple[Reference, FieldLookup], JsonValue] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.free = FreeTime(FREE_S)
         self.documents = DataLoader(load_fn=self._read_documents)
         self.lookups = DataLoader(load_fn=self._look_up)
 
@@ -98,9 +113,25 @@ class Context:
 
     async def call_data_plane(self, call: InternalCall) -> JsonValue:
         """Make a call of the data plane."""
-        body = await call.perform(self.principal, self.in_tenant())
+        return await self.metered(self._call_data_plane(call))
+
+    async def _call_data_plane(self, call: InternalCall) -> JsonValue:
+        tenant = self.in_tenant()
+        self.calls += 1
+        if self.calls <= FREE_CALLS and not self.free.is_used:
+            body = await call.perform(self.principal, tenant)
+        else:
+            async with _turns.get().turn(tenant.id):
+                body = await call.perform(self.principal, tenant)
+        # The fields of a large response take longer than reading it did.
+        if self.free.is_used or len(body) > RENDERED_BYTES:
+            await bulk_budget.tenants.wait(tenant.id)
         value: JsonValue = orjson.loads(body) if body else None
         return value
+
+    async def metered(self, work: Coroutine[object, None, T]) -> T:
+        """Do a part of the operation's work, and charge its CPU time beyond what is free."""
+        return await bulk_budget.tenants.metered(self.party, work, self.free)
 
     async def post_to_collection(
         self,

@@ -123,6 +123,12 @@ async def answer(
     _enter(prepared, variables, context)
     if prepared.bounded.is_introspection:
         return await _introspect(prepared, variables, context)
+    return await context.metered(_execute(prepared, variables, context))
+
+
+async def _execute(
+    prepared: PreparedOperation, variables: dict[str, object], context: Context
+) -> bytes:
     result = execute(
         prepared.schema,
         prepared.document,

@@ -14,6 +14,7 @@ completes it again, and reports the error and its location.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from inspect import iscoroutine
 from typing import Any
 
 from graphql import (
@@ -56,6 +57,15 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
         super().__init__(*arguments, **named)
         context = self.context_value
         self._plans: Plans = context.plans if isinstance(context, Context) else {}
+
+    def execute_field(self, *arguments: Any, **named: Any) -> AwaitableOrValue[Any]:
+        """Resolve and complete a field. The library runs concurrent fields in tasks of their own,
+        so each is metered.
+        """
+        result = super().execute_field(*arguments, **named)
+        if iscoroutine(result) and isinstance(self.context_value, Context):
+            return self.context_value.metered(result)
+        return result
 
     def complete_iterable_value(
         self,

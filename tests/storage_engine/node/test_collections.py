@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -789,3 +790,47 @@ def test_only_the_administrator_copies_at_its_own_snapshots(
     for words in ((1, 1), (0, 0), (-1, 2), (0, 70_000), (0, 1, "AFTER"), (0, 1, "X", 1)):
         with pytest.raises(redis.ResponseError):
             copy_part(admin, collection, *words)
+
+
+def test_a_long_write_does_not_delay_the_requests_of_others(tmp_path: Path) -> None:
+    """The only thread that serves connections reads while the write is decided."""
+    node = OwnStorageNode(tmp_path, threads=1)
+    try:
+        client = node.namespace("long", **BINARY)
+        indexes = [
+            {"number": n, "name": f"i{n}", "fields": [["n", 1]], "ready": True}
+            for n in range(1, 65)
+        ]
+        execute(client, "RB.COL.DEFINE", "many", definition(1, *indexes))
+        operations = Operations([insert(n=n) for n in range(2_000)])
+        request = encode_write(operations, [("", 0, None)], atomic=True)
+        with (
+            node.client("long", token_of("long"), **BINARY) as other,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            execute(other, "PING")
+            written = pool.submit(execute, client, "RB.COL.WRITE", request, "many", 1)
+            served = 0
+            while not written.done():
+                execute(other, "RB.KV.GET", "none")
+                served += 1
+            assert len(Outcomes.decode(written.result())) == 2_000
+        assert served > 20
+    finally:
+        node.close()
+
+
+def test_writes_of_a_connection_are_executed_in_order_beside_a_long_one(
+    client: redis.Redis, goods: str
+) -> None:
+    pipeline = client.pipeline(transaction=False)
+    many = [insert(_id=f"i{n}") for n in range(2_000)]
+    for operations in (
+        [insert(_id="a")],
+        [update("a", inc={"n": 1}), *many],
+        [update("a", inc={"n": 1})],
+    ):
+        request = encode_write(Operations(operations), [("", 0, None)], atomic=True)
+        execute(pipeline, "RB.COL.WRITE", request, goods, 1)
+    replies = [Outcomes.decode(reply) for reply in pipeline.execute()]
+    assert [outcomes.change(0).version for outcomes in replies] == [1, 2, 3]

@@ -48,15 +48,16 @@ pub struct Applied {
 }
 
 impl Update {
-    /// Parses a document of update operators with its array filters.
+    /// Parses a document of update operators with its array filters, which are next to it.
     pub fn parse(
         document: Document<'_>,
         array_filters: Option<Array<'_>>,
         location: &ParseLocation<'_>,
     ) -> Result<Self, Error> {
-        let mut filters = ArrayFilters::parse(array_filters, &location.key("array_filters"))?;
+        let beside = location.sibling("array_filters");
+        let mut filters = ArrayFilters::parse(array_filters, &beside)?;
         let changes = parse::changes(document, &mut filters, location)?;
-        filters.check_all_used(&location.key("array_filters"))?;
+        filters.check_all_used(&beside)?;
         let source = UpdateSource {
             document: document.into(),
             array_filters: array_filters.map(ArrayBuf::from),

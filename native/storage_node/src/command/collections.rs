@@ -23,13 +23,13 @@ use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::sort::Sort;
 
-use super::CommandStep;
 use super::follow::REPLY_BYTES;
-use super::upkeep::chore;
+use super::upkeep::{boxed_chore, chore};
 use super::values::at;
+use super::{Chore, CommandStep};
 use crate::catalog::Namespace;
 use crate::document::{self, Format};
-use crate::group::CommandWrite;
+use crate::group::{CommandWrite, GroupOutcome, missing_outcome};
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
@@ -152,6 +152,19 @@ pub(super) fn write(
         request,
         claim,
     })))
+}
+
+/// A write of its own group, which takes long.
+pub(super) fn long_write(version: u8, write: CommandWrite) -> Chore {
+    let work = move |node: &Arc<NodeCore>| {
+        let outcome = node.commit(&[&write]).pop();
+        outcome.unwrap_or_else(|| Err(missing_outcome()))
+    };
+    boxed_chore(version, work, |reply, outcome| {
+        if let GroupOutcome::Written(result) = outcome {
+            write_result(&result, reply);
+        }
+    })
 }
 
 fn read_claim(namespace: &Namespace, words: &mut Words<'_>) -> Result<CollectionClaim> {
@@ -392,7 +405,8 @@ pub(super) fn query(
     let after = after.map(|(_, position)| position);
     let scan = node
         .collections
-        .candidates(number, &plan, after, snapshot)?;
+        .candidates(number, &plan, after, snapshot)?
+        .without_repetitions();
     let part = ScannedPart::read(scan, &filter, &options)?;
     node.collections.check_index(number, &plan)?;
     let name = match read_at {

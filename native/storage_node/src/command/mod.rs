@@ -65,6 +65,20 @@ pub(crate) enum CommandStep {
 pub(crate) type Chore = Box<dyn FnOnce(&Arc<NodeCore>) -> Vec<u8> + Send>;
 
 impl NodeCore {
+    /// A write as a chore if it takes long. Otherwise the write.
+    pub(crate) fn as_chore(
+        &self,
+        session: &CommandSession,
+        write: CommandWrite,
+    ) -> std::result::Result<Chore, CommandWrite> {
+        match &write {
+            CommandWrite::Collections(one) if self.collections.is_long(one) => {
+                Ok(collections::long_write(session.version, write))
+            }
+            _ => Err(write),
+        }
+    }
+
     /// Starts a command. An immediate reply is in `out`.
     pub(crate) fn begin(
         &self,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::CommandStep;
+use super::{Chore, CommandStep};
 use crate::name;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
@@ -17,7 +17,15 @@ pub(super) fn chore<T>(
     work: impl FnOnce(&Arc<NodeCore>) -> Result<T> + Send + 'static,
     answer: impl FnOnce(&mut ReplyWriter<'_>, T) + Send + 'static,
 ) -> CommandStep {
-    CommandStep::Chore(Box::new(move |node| {
+    CommandStep::Chore(boxed_chore(version, work, answer))
+}
+
+pub(super) fn boxed_chore<T>(
+    version: u8,
+    work: impl FnOnce(&Arc<NodeCore>) -> Result<T> + Send + 'static,
+    answer: impl FnOnce(&mut ReplyWriter<'_>, T) + Send + 'static,
+) -> Chore {
+    Box::new(move |node| {
         let mut out = Vec::new();
         let mut reply = ReplyWriter::new(&mut out, version);
         match work(node) {
@@ -25,7 +33,7 @@ pub(super) fn chore<T>(
             Err(refusal) => node.refuse(&refusal, &mut reply),
         }
         out
-    }))
+    })
 }
 
 pub(super) fn checkpoint(

@@ -24,6 +24,8 @@ enum TurnEntry {
     Write(CommandWrite),
     /// A command that failed before it requested a write.
     Reply(Vec<u8>),
+    /// A write that takes long: it starts once earlier ones of its connection are durable.
+    Chore(Chore),
 }
 
 /// The group of a round, with the connections' tokens.
@@ -57,7 +59,7 @@ impl Worker {
             if group.is_empty() {
                 break;
             }
-            self.commit(&group);
+            self.commit(group);
         }
         for token in tokens {
             self.send_replies(token);
@@ -169,6 +171,10 @@ impl Worker {
             }
             let is_query = matches!(run, Some(CommandHandler::Ask(_)));
             match begin(connection, &node, has_writes) {
+                StartedCommand::Entry(entry @ TurnEntry::Chore(_)) => {
+                    group.push((token, entry));
+                    return true;
+                }
                 StartedCommand::Entry(entry) => group.push((token, entry)),
                 // Other connections are served before the next query of this one.
                 StartedCommand::Answered if is_query => return true,
@@ -184,10 +190,10 @@ impl Worker {
     }
 
     /// Commits the writes of a group, then replies.
-    fn commit(&mut self, group: &Group) {
+    fn commit(&mut self, group: Group) {
         let writes = group.iter().filter_map(|(_, entry)| match entry {
             TurnEntry::Write(write) => Some(write),
-            TurnEntry::Reply(_) => None,
+            TurnEntry::Reply(_) | TurnEntry::Chore(_) => None,
         });
         let writes: Vec<&CommandWrite> = writes.collect();
         let mut outcomes = if writes.is_empty() {
@@ -196,18 +202,18 @@ impl Worker {
             self.node.commit(&writes).into_iter()
         };
         for (token, entry) in group {
-            let outcome = match entry {
-                TurnEntry::Write(write) => outcomes.next().map(|outcome| (write, outcome)),
-                TurnEntry::Reply(_) => None,
-            };
-            let Some(connection) = self.connections.get_mut(token) else {
+            let outcome = matches!(entry, TurnEntry::Write(_))
+                .then(|| outcomes.next())
+                .flatten();
+            let Some(connection) = self.connections.get_mut(&token) else {
                 continue;
             };
             match (entry, outcome) {
-                (TurnEntry::Reply(reply), _) => connection.output.extend_from_slice(reply),
-                (TurnEntry::Write(_), Some(done)) => {
+                (TurnEntry::Reply(reply), _) => connection.output.extend_from_slice(&reply),
+                (TurnEntry::Chore(chore), _) => start(connection, &self.node, chore),
+                (TurnEntry::Write(write), Some(outcome)) => {
                     let (session, out) = (&mut connection.session, &mut connection.output);
-                    self.node.finish(session, done, out);
+                    self.node.finish(session, (&write, outcome), out);
                 }
                 (TurnEntry::Write(_), None) => {}
             }
@@ -283,7 +289,10 @@ fn begin(connection: &mut ClientConnection, node: &NodeCore, has_writes: bool) -
     });
     connection.pass_request();
     match step {
-        CommandStep::Write(write) => StartedCommand::Entry(TurnEntry::Write(write)),
+        CommandStep::Write(write) => {
+            let write = node.as_chore(&connection.session, write);
+            StartedCommand::Entry(write.map_or_else(TurnEntry::Write, TurnEntry::Chore))
+        }
         CommandStep::Done if has_writes => StartedCommand::Entry(TurnEntry::Reply(ahead)),
         CommandStep::Done => StartedCommand::Answered,
         CommandStep::Close => {
