@@ -115,20 +115,21 @@ impl Near {
     pub fn within(&self, most: f64) -> Self {
         let mut source = DocumentWriter::new();
         for (name, value) in self.source().iter() {
-            match value {
-                ValueRef::Document(argument) if argument.get("$geometry").is_some() => {
+            match (name, value) {
+                ("$maxDistance", _) => {}
+                ("$minDistance", _) => source.append(name, value),
+                (_, ValueRef::Document(argument)) if argument.get("$geometry").is_some() => {
                     let mut inner = DocumentWriter::new();
                     let others = argument.iter().filter(|(key, _)| *key != "$maxDistance");
                     others.for_each(|(key, value)| inner.append(key, value));
                     inner.append("$maxDistance", ValueRef::Double(most));
                     source.append(name, ValueRef::Document(DocumentBuf::from(inner).as_ref()));
                 }
-                _ if name != "$maxDistance" => source.append(name, value),
-                _ => {}
+                _ => {
+                    source.append(name, value);
+                    source.append("$maxDistance", ValueRef::Double(most));
+                }
             }
-        }
-        if !matches!(self.measure, DistanceMetric::Meters(_)) {
-            source.append("$maxDistance", ValueRef::Double(most));
         }
         Self {
             measure: self.measure,
@@ -166,10 +167,11 @@ impl Near {
         }
     }
 
-    /// A box that contains part of the range, for an index: of everything if that is its distance.
+    /// A box that contains part of the range, for an index: around everything if the distance is the
+    /// greatest one.
     #[must_use]
     pub fn indexed_region(&self) -> Option<Region> {
-        if !self.most.is_finite() || self.most < self.greatest() {
+        if self.most.to_bits() != self.greatest().to_bits() {
             return self.region();
         }
         Some(match self.measure {
