@@ -294,6 +294,7 @@ async def _nearest(
         within = replace(reader, filter=read.filter)
         selection = _selection(within, query, plan, request.after, budget.page_bytes)
         own_budget = budget if read.most_documents is None else Budget(read.most_documents)
+        examined = own_budget.examined
         try:
             await feed(within, selection, read.candidates, own_budget)
         except QueryTooExpensive:
@@ -303,7 +304,7 @@ async def _nearest(
             continue
         if read.is_last or selection.row_count > rows:
             return selection, plan
-        reads.are_too_few(read, selection.examined, selection.row_count)
+        reads.are_too_few(read, own_budget.examined - examined, selection.row_count)
     return None
 
 
@@ -381,6 +382,8 @@ class Budget:
         self._seconds = MAX_SECONDS if seconds is None else seconds
         self._deadline = time.monotonic() + self._seconds
         self._left = examined
+        #: How many documents were read.
+        self.examined = 0
         self.page_bytes = page_bytes
 
     @classmethod
@@ -390,6 +393,7 @@ class Budget:
 
     def spend(self, rows: int) -> None:
         self._left -= rows
+        self.examined += rows
         if self._left < 0:
             raise QueryTooExpensive(
                 f"The query examined {MAX_EXAMINED} documents without completing."
