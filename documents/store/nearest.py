@@ -26,9 +26,10 @@ _LARGEST_AIM = COUNT_AT_MOST * 3 // 4
 #: A read that is not of the whole collection reads at most this part of its documents.
 _PART = 4
 #: How often entries are counted for a read, and the number of reads.
-_MOST_COUNTS, _MOST_READS = 10, 6
-#: The least and the greatest growth of the entries that a read aims at.
-_LEAST_GROWTH, _GREATEST_GROWTH = 2.0, 16.0
+_MOST_COUNTS, _MOST_READS = 10, 8
+#: The growth of the entries that a read aims at: the least, the greatest, and that after a read
+#: without results.
+_LEAST_GROWTH, _GREATEST_GROWTH, _GROWTH_FROM_NONE = 2.0, 4.0, 16.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +116,12 @@ class NearestReads:
 
     def are_too_few(self, read: ReadWithin, examined: int, documents: int) -> None:
         """Aim at more entries after a read with this number of documents of the result."""
-        missing = (self.request.rows + 1) / max(documents, 0.5)
-        growth = min(max(2 * missing, _LEAST_GROWTH), _GREATEST_GROWTH)
+        missing = (self.request.rows + 1) / max(documents, 1)
+        most = _GREATEST_GROWTH if documents else _GROWTH_FROM_NONE
+        growth = min(max(2 * missing, _LEAST_GROWTH), most)
         self.nearer = read.distance
         self._examined = examined
-        self.aim = growth * max(examined, self.aim / _GREATEST_GROWTH)
+        self.aim = growth * max(examined, self.aim / most)
         self.distance = read.distance * math.sqrt(growth)
 
     async def _skip_to(self, sort_position: bytes) -> None:
