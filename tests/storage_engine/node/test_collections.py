@@ -789,3 +789,21 @@ def test_only_the_administrator_copies_at_its_own_snapshots(
     for words in ((1, 1), (0, 0), (-1, 2), (0, 70_000), (0, 1, "AFTER"), (0, 1, "X", 1)):
         with pytest.raises(redis.ResponseError):
             copy_part(admin, collection, *words)
+
+
+def test_a_plan_without_rows_is_not_a_use_until_it_is_read(client: redis.Redis, goods: str) -> None:
+    write(client, goods, *[insert(_id=n, price=n) for n in range(20)])
+
+    def uses() -> tuple[int, int]:
+        usage = execute(client, "RB.COL.USAGE", goods)
+        return usage[b"reads"], usage[b"indexes"][0][b"lookups"]
+
+    conditions = {"price": {"$lt": 5}}
+    planned = query(client, goods, conditions, None, "COUNT", 0)
+    assert (planned["index"], planned["entries"], planned["examined"]) == (2, 6, 0)
+    assert (planned["rows"], planned["after"], planned["snapshot"]) == (b"", None, None)
+    assert uses() == (0, 0)
+    assert ids(query(client, goods, conditions, None, "PLAN", planned["plan"])) == [*range(5)]
+    assert uses() == (1, 0)
+    query(client, goods, conditions, None)
+    assert uses() == (2, 1)
