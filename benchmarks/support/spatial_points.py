@@ -23,8 +23,7 @@ def clustered(count: int, seed: int) -> Points:
     some = int(anywhere.sum())
     uniform = np.column_stack((random.uniform(-180, 180, some), random.uniform(-85, 85, some)))
     points[anywhere] = uniform
-    rounded: Points = np.round(np.clip(points, (-180, -90), (180, 90)), 6)
-    return rounded
+    return np.round(np.clip(points, (-180.0, -90.0), (180.0, 90.0)), 6).astype(np.float64)
 
 
 def half_width(points: Points, center: Points, share: float) -> float:

@@ -32,7 +32,7 @@ from documents.store.snapshot import (
 )
 from documents.store.sync import run, write_all
 from documents.store.write import WriteCall
-from foundation.json_types import JsonObject
+from foundation.json_types import JsonObject, JsonValue
 from rillbase_native import Filter, Operation, Operations, Sort, Value
 
 BACKENDS = ("native", "postgres")
@@ -188,13 +188,14 @@ def _box(center: Points, half: float, *, is_polygon: bool) -> SpatialQuery:
         "WHERE p <@ %s::{kind} ORDER BY id LIMIT %s"
     )
     if not is_polygon:
-        corners = [[x - half, y - half], [x + half, y + half]]
+        corners: list[JsonValue] = [[x - half, y - half], [x + half, y + half]]
         text = f"(({x - half!r},{y - half!r}),({x + half!r},{y + half!r}))"
         sql = select.format(kind="box")
         return SpatialQuery({"$geoWithin": {"$box": corners}}, _LIMIT, sql, (text, _LIMIT))
     reach = half * 2**0.5
-    corners = [[x - reach, y], [x, y - reach], [x + reach, y], [x, y + reach]]
-    text = "(" + ",".join(f"({a!r},{b!r})" for a, b in corners) + ")"
+    pairs = [(x - reach, y), (x, y - reach), (x + reach, y), (x, y + reach)]
+    corners = [[*pair] for pair in pairs]
+    text = "(" + ",".join(f"({a!r},{b!r})" for a, b in pairs) + ")"
     sql = select.format(kind="polygon")
     return SpatialQuery({"$geoWithin": {"$polygon": corners}}, _LIMIT, sql, (text, _LIMIT))
 

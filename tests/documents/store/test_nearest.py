@@ -20,9 +20,12 @@ from documents.store.snapshot import (
     DocumentSnapshot,
     PlannedCandidates,
 )
+from documents.technique import DeclaredTechnique
 from rillbase_native import Filter, Sort, Value
 
-_INDEX = IndexFacts(1, "by-place", (("place", "2dsphere"),), False, True, "composite")
+_INDEX = IndexFacts(
+    1, "by-place", (("place", "2dsphere"),), False, True, DeclaredTechnique.COMPOSITE
+)
 _POINT = {"type": "Point", "coordinates": [0, 0]}
 _MOST_EXAMINED = 200_000
 #: Half the perimeter of the sphere.

@@ -94,8 +94,8 @@ impl Filter {
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let both = FilterClause::And(vec![self.root.clone(), other.root.clone()]);
-        let moment = self.moment.clone().or_else(|| other.moment.clone());
-        Self::of(both, moment)
+        let not_live = self.moment.clone().or_else(|| other.moment.clone());
+        Self::of(both, not_live)
     }
 
     /// The same filter within a distance of its `$near`.
@@ -104,14 +104,14 @@ impl Filter {
         Self::of(self.root.within(distance), self.moment.clone())
     }
 
-    fn of(clause: FilterClause, moment: Option<Box<Error>>) -> Self {
+    fn of(clause: FilterClause, not_live: Option<Box<Error>>) -> Self {
         let (root, canonical) = canonical::canonical(normal::normal(clause));
         let hash = Hash(Sha256::digest(&canonical).into());
         Self {
             root,
             canonical: canonical.into(),
             hash,
-            moment,
+            moment: not_live,
         }
     }
 
