@@ -205,9 +205,8 @@ def test_only_readable_documents_are_in_the_result(
     create(caller, account, access_rules=rules)
     put(account, grid())
     declare(caller, account, ("place", "2dsphere"))
-    limited = with_key(
-        server, make_key(account.tenant, scopes=["documents:read"], kind=ApiKey.Kind.PUBLISHABLE)
-    )
+    key = make_key(account.tenant, scopes=["documents:read"], kind=ApiKey.Kind.PUBLISHABLE)
+    limited = Caller(server, {"Rillbase-Key": key})
     (ids,) = pages(limited, {"filter": {"place": near([3.0, 3.0])}, "limit": 20})
     assert len(ids) == 20
     assert all(number % 50 < 3 for number in ids)
