@@ -92,7 +92,9 @@ async def scan(
     largest_batch: Callable[[], int] = lambda: LARGEST_BATCH,
 ) -> AsyncIterator[list[Row]]:
     """Yield batches of the plan's rows. The caller stops iterating when the query is complete."""
-    if plan.index is not None and plan.order == "any" and plan.has_few_entries:
+    entries = plan.estimate or 0
+    is_read_together = plan.order == "any" and plan.has_few_entries and entries < first_batch
+    if plan.index is not None and is_read_together:
         (result,) = await session.run([_few(collection, plan, plan.index.number)])
         rows = _rows(result, plan)
         size = largest_batch()
