@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -43,14 +44,12 @@ async def _explain(
     tenant_id: UUID, name: str, query: DocumentQuery, allowance: ReadAllowance
 ) -> JsonObject:
     async with opened(tenant_id, name, query.filter, None, allowance=allowance) as reader:
-        request = reader.request(query.sort, query.offset + query.limit)
-        plan = (await reader.candidates(request)).plan
+        plan, notices = await _run(reader, query)
         sql, postgres = "", None
         if plan.ranges and isinstance(reader.snapshot, PostgresSnapshot):
             scan, parameters = statement(reader.collection, plan, plan.ranges[0])
             sql = scan.sql
             postgres = await _postgres(reader.snapshot.session, scan, parameters)
-        notices = await _notices(reader, query)
     grid = reader.filter.access()
     return {
         "plan": _plan(plan),
@@ -62,15 +61,22 @@ async def _explain(
     }
 
 
-async def _notices(reader: CollectionReader, query: DocumentQuery) -> list[JsonValue]:
-    """Return the notices of the query's response, or the error with which it would fail."""
+async def _run(
+    reader: CollectionReader, query: DocumentQuery
+) -> tuple[CandidatePlan, list[JsonValue]]:
+    """Return the plan, and the notices of the query's response, or the error with which it would
+    fail.
+    """
+    request = reader.request(query.sort, query.offset + query.limit)
+    plan = (await reader.candidates(replace(request, only_plan=True))).plan
     notices = Notices()
     try:
-        selection, _ = await answer(reader, query)
+        selection, used = await answer(reader, query)
         notices.add(selection.unevaluated)
     except QueryTooExpensive as error:
-        return [{"code": error.code, "detail": error.detail}]
-    return [*notices.listed()]
+        return plan, [{"code": error.code, "detail": error.detail}]
+    # By distance, the plan depends on what was counted and read.
+    return used if reader.filter.ranks else plan, [*notices.listed()]
 
 
 def _plan(plan: CandidatePlan) -> JsonObject:

@@ -60,6 +60,11 @@ class CandidatePlan:
         return self.index.number if self.index is not None and self.order != "any" else 0
 
     @property
+    def has_few_entries(self) -> bool:
+        """Whether all entries of the ranges were counted."""
+        return self.estimate is not None and self.estimate < COUNT_AT_MOST
+
+    @property
     def reads_everything(self) -> bool:
         return self.index is None and list(self.ranges) == EVERYTHING
 

@@ -34,6 +34,11 @@ _COUNT_ALL = Statement(
     "SELECT count(*) FROM documents_document WHERE collection_id = $1 AND body IS NOT NULL",
     (Oid.UUID,),
 )
+_COUNT_SOME = Statement(
+    "SELECT count(*) FROM (SELECT 1 FROM documents_document WHERE collection_id = $1 LIMIT $2) "
+    "AS first",
+    (Oid.UUID, Oid.INT8),
+)
 _SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
 _SIZE = Statement(
     "SELECT count(*), coalesce(sum(octet_length(body)), 0)::bigint FROM (SELECT body "
@@ -92,6 +97,11 @@ class PostgresSnapshot:
         )
         async for rows in scanned:
             yield CandidateBatch(rows, len(rows))
+
+    async def has_more_than(self, collection: CollectionFacts, documents: int) -> bool:
+        parameters = (collection.id.bytes, int8(documents + 1))
+        (result,) = await self.session.run([(_COUNT_SOME, parameters)])
+        return result.integer(0, 0) > documents
 
     async def count_all(self, collection: CollectionFacts) -> int:
         (result,) = await self.session.run([(_COUNT_ALL, (collection.id.bytes,))])

@@ -17,6 +17,7 @@ from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
 from documents.store.large_results import LARGE_BYTES, LargeResult, ReadAllowance, in_turn, rendered
 from documents.store.lookups import LookupCollection, read_sides, sides_of
+from documents.store.nearest import NearestReads
 from documents.store.node.snapshot import node_snapshot
 from documents.store.notices import Notices
 from documents.store.outdated_calls import OutdatedCall
@@ -269,12 +270,42 @@ async def answer(
     """Run a query in an open snapshot, with the filter of the reading. Also return the plan."""
     budget = budget or Budget()
     request = replace(reader.request(query.sort, query.offset + query.limit), after=after)
+    nearest = await _nearest(reader, query, request, budget)
+    if nearest is not None:
+        return nearest
     for in_order in (True, False):
         candidates = await reader.candidates(replace(request, in_order=in_order))
         selection = _selection(reader, query, candidates.plan, after, budget.page_bytes)
         if await feed(reader, selection, candidates, budget):
             return selection, candidates.plan
     raise AssertionError("rows that are sorted afterwards are never misplaced")
+
+
+async def _nearest(
+    reader: CollectionReader, query: DocumentQuery, request: CandidateQuery, budget: Budget
+) -> tuple[Selection, CandidatePlan] | None:
+    """Read the nearest documents from a spatial index; None if that is not worthwhile."""
+    rows = query.limit + (0 if request.after else query.offset)
+    reads = NearestReads.of(
+        reader.snapshot, reader.collection, replace(request, rows=rows), MAX_EXAMINED
+    )
+    while reads is not None and (read := await reads.next()) is not None:
+        plan = read.candidates.plan
+        within = replace(reader, filter=read.filter)
+        selection = _selection(within, query, plan, request.after, budget.page_bytes)
+        own_budget = budget if read.most_documents is None else Budget(read.most_documents)
+        examined = own_budget.examined
+        try:
+            await feed(within, selection, read.candidates, own_budget)
+        except QueryTooExpensive:
+            if own_budget is budget:
+                raise
+            reads.are_too_many()
+            continue
+        if read.is_last or selection.row_count > rows:
+            return selection, plan
+        reads.are_too_few(read, own_budget.examined - examined, selection.row_count)
+    return None
 
 
 def _selection(
@@ -351,6 +382,8 @@ class Budget:
         self._seconds = MAX_SECONDS if seconds is None else seconds
         self._deadline = time.monotonic() + self._seconds
         self._left = examined
+        #: How many documents were read.
+        self.examined = 0
         self.page_bytes = page_bytes
 
     @classmethod
@@ -360,6 +393,7 @@ class Budget:
 
     def spend(self, rows: int) -> None:
         self._left -= rows
+        self.examined += rows
         if self._left < 0:
             raise QueryTooExpensive(
                 f"The query examined {MAX_EXAMINED} documents without completing."

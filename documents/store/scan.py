@@ -14,6 +14,7 @@ from documents.store.facts import CollectionFacts
 from documents.store.keys import BEHIND_ALL
 from documents.store.planner import CandidatePlan, Range
 from foundation.postgres import Statement, StatementResult, StatementRunner
+from foundation.postgres.arrays import byteas
 from foundation.postgres.session import EPOCH_2000_US, Oid, Parameter, Step, int8
 
 #: The first batch is small, since most queries want little; later ones grow.
@@ -60,6 +61,17 @@ _BACKWARD = Statement(
     "ORDER BY e.key DESC, e.document_key",
     (Oid.UUID, Oid.INT8, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.BYTEA, Oid.INT8, Oid.INT4),
 )
+#: The documents of all ranges, in any order, if there are few.
+_FEW = Statement(
+    "SELECT e.document_key, d.version, d.created_at, d.updated_at, "  # noqa: S608
+    f"{bodies.carried('d.body', '$6')}, e.key "
+    "FROM unnest($3::bytea[], $4::bytea[]) AS r(low, high) "
+    "CROSS JOIN LATERAL (SELECT key, document_key FROM documents_indexentry "
+    "WHERE index_number = $2 AND key >= r.low AND key < r.high LIMIT $5) e "
+    "JOIN LATERAL (SELECT version, created_at, updated_at, body FROM documents_document "
+    "WHERE collection_id = $1 AND key = e.document_key AND body IS NOT NULL OFFSET 0) d ON true",
+    (Oid.UUID, Oid.INT8, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY, Oid.INT8, Oid.INT4),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,16 @@ async def scan(
     largest_batch: Callable[[], int] = lambda: LARGEST_BATCH,
 ) -> AsyncIterator[list[Row]]:
     """Yield batches of the plan's rows. The caller stops iterating when the query is complete."""
+    entries = plan.estimate or 0
+    is_read_together = plan.order == "any" and plan.has_few_entries and entries < first_batch
+    if plan.index is not None and is_read_together:
+        (result,) = await session.run([_few(collection, plan, plan.index.number)])
+        rows = _rows(result, plan)
+        size = largest_batch()
+        for start in range(0, len(rows), size):
+            async for part in _complete(session, collection, rows[start : start + size]):
+                yield part
+        return
     ranges = list(reversed(plan.ranges)) if plan.backward else list(plan.ranges)
     for start in range(0, len(ranges), TOGETHER):
         some = ranges[start : start + TOGETHER]
@@ -159,6 +181,18 @@ def _step(
     # No document's key is empty, so after (low, "") means from low on.
     begin = position if position and position.entry >= low else Position(low, b"")
     return _FORWARD, (*head, begin.entry, begin.document_key, high, int8(size), largest_body)
+
+
+def _few(collection: CollectionFacts, plan: CandidatePlan, index: int) -> Step:
+    entries = plan.estimate or 0
+    return _FEW, (
+        collection.id.bytes,
+        int8(index),
+        byteas([low for low, _ in plan.ranges]),
+        byteas([high or BEHIND_ALL for _, high in plan.ranges]),
+        int8(entries + 1),
+        bodies.largest_carried(entries),
+    )
 
 
 def _rows(result: StatementResult, plan: CandidatePlan) -> list[Row]:

@@ -37,6 +37,8 @@ class CandidateQuery:
     after: CursorPosition | None = None
     #: Rows of the first batch, where those of several queries share a round trip.
     first_batch: int = LARGEST_BATCH
+    #: Nothing is read unless the batches are iterated.
+    only_plan: bool = False
 
 
 class CandidateBatch(NamedTuple):
@@ -74,6 +76,9 @@ class DocumentSnapshot(Protocol):
         self, collection: CollectionFacts, request: CandidateQuery
     ) -> PlannedCandidates:
         """Choose a plan. The caller stops iterating when its result is complete."""
+
+    async def has_more_than(self, collection: CollectionFacts, documents: int) -> bool:
+        """Return whether a collection has more documents, without counting them all."""
 
     async def count_all(self, collection: CollectionFacts) -> int:
         """Return the number of documents."""

@@ -289,6 +289,13 @@ class Filter:
 
     @property
     def ranks(self) -> bool: ...
+    def near(self) -> tuple[str, str, float, float, float] | None:
+        """Return how an index is read by the distances of `$near`: path and order of the index, the
+        first distance to read, the greatest up to which a part is read, and that within which all
+        matches are."""
+
+    def within(self, distance: float) -> Filter:
+        """Return the same filter within a distance of its `$near`."""
 
 @final
 class Bounds:
@@ -600,6 +607,10 @@ class Selection:
     @property
     def matched(self) -> int: ...
     @property
+    def row_count(self) -> int:
+        """How many documents are in the result, one more than requested at most."""
+
+    @property
     def held_bytes(self) -> int:
         """How many bytes the documents take that are held."""
 
@@ -655,6 +666,9 @@ class Grouping:
         self, sort: Sort | None, *, offset: int, limit: int, canonical: bool = False
     ) -> bytes:
         """Return some of the rows in order as JSON."""
+
+def leading_double(key: bytes) -> float | None:
+    """Return the number at the beginning of a sort position, if it is a double."""
 
 def candidate_rows(rows: bytes) -> list[tuple[bytes, int, int, int, bytes, bytes | None]]:
     """Return the candidates that a storage node sent.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 from uuid import UUID
 
@@ -80,13 +80,22 @@ class NodeSnapshot:
         if request.needs_all or not request.in_order:
             words.append("UNORDERED")
         first_batch = min(max(request.rows + 1, SMALLEST_BATCH), FIRST_BATCH)
+        if request.only_plan:
+            first_batch = 0
         options: tuple[Argument, ...] = ("COUNT", first_batch, *self.words)
         if request.after is not None:
             after = request.after
             options = (*options, "AFTER", after.index, after.entry, after.key)
         reply = await call([collection], *words, *options)
         plan = _plan(collection, reply, request)
-        return PlannedCandidates(plan, _batches(collection, tuple(words), _reply_part(reply)))
+        part = _reply_part(reply)
+        if request.only_plan:
+            plan_bytes = cast("bytes", member(reply, b"plan"))
+            part = replace(part, following=("PLAN", plan_bytes, *self.words))
+        return PlannedCandidates(plan, _batches(collection, tuple(words), part))
+
+    async def has_more_than(self, collection: CollectionFacts, documents: int) -> bool:
+        return await self.count_all(collection) > documents
 
     async def count_all(self, collection: CollectionFacts) -> int:
         reply = await call([collection], "RB.COL.INFO", node_name(collection), *self.words)

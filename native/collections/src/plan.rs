@@ -38,6 +38,8 @@ pub struct CandidateRequest {
     /// Whether an index may give the order: false once its order turned out to differ from the
     /// sort's.
     pub in_order: bool,
+    /// Whether it counts as a use of the collection: false if nothing is read by the plan.
+    pub is_use: bool,
 }
 
 /// The order of a plan's candidates.
@@ -187,7 +189,7 @@ impl Collections {
     ) -> Result<ScanPlan> {
         let installed = self.current(collection, write_version)?;
         // Requests that continue a query bring its plan.
-        installed.usage.count_reads(1);
+        installed.usage.count_reads(u64::from(request.is_use));
         let is_by_id = request.sort == Sort::default();
         let order = if is_by_id {
             PlanOrder::ById
@@ -300,7 +302,9 @@ impl Collections {
                 is_ordered,
                 entries: is_counted.then_some(entries),
             };
-            installed.usage.count_query(index.number, &query);
+            if request.is_use {
+                installed.usage.count_query(index.number, &query);
+            }
             if limits.is_some() || direction.is_some() {
                 candidates.push(UsableIndex {
                     index,

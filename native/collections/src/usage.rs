@@ -155,7 +155,7 @@ impl Collections {
         Ok(self.installed(collection)?.usage.usage())
     }
 
-    /// Counts documents that were read by their keys.
+    /// Counts documents that were read by their keys, or a query whose plan was chosen before.
     pub fn count_reads(&self, collection: u64, documents: u64) {
         // A collection that was dropped meanwhile has no counters.
         if let Ok(installed) = self.installed(collection) {

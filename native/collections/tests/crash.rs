@@ -271,6 +271,7 @@ impl Shop {
                 sort: parse_sort("[[\"$updated\",-1]]"),
                 documents: 0,
                 in_order: true,
+                is_use: true,
             };
             let place = (1, installed.write_version);
             let plan = self.collections.plan(place, &request, &snapshot).unwrap();

@@ -627,6 +627,7 @@ impl World {
                 // Even few documents are read in order.
                 documents: 0,
                 in_order,
+                is_use: true,
             };
             let plan = self
                 .store()

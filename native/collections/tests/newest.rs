@@ -81,6 +81,7 @@ impl Shops {
             sort: parse_sort(NEWEST_FIRST),
             documents,
             in_order: true,
+            is_use: true,
         };
         let snapshot = self.opened.db.snapshot();
         let place = (1, self.version);
@@ -235,6 +236,7 @@ fn a_document_with_several_values_is_returned_once() {
             sort: parse_sort(NEWEST_FIRST),
             documents: 0,
             in_order: true,
+            is_use: true,
         };
         let snapshot = opened.db.snapshot();
         let plan = opened

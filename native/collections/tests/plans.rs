@@ -36,6 +36,7 @@ fn plan(opened: &OpenedCollections, filter: &str, sort: &str, in_order: bool) ->
         sort: parse_sort(sort),
         documents: 1,
         in_order,
+        is_use: true,
     };
     let snapshot = opened.db.snapshot();
     let plan = opened.collections.plan((1, 1), &request, &snapshot);

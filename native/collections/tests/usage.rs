@@ -46,6 +46,7 @@ fn plan(
         sort: parse_sort(sort),
         documents,
         in_order: true,
+        is_use: true,
     };
     let snapshot = opened.db.snapshot();
     let plan = opened.collections.plan((1, version), &request, &snapshot);

@@ -349,7 +349,7 @@ fn condition(predicate: &Predicate, path: &FieldPath, form: KeyForm) -> Option<S
     if form != KeyForm::Values {
         return match &predicate.test {
             Test::Geo(test) => form.cells(test.region()),
-            Test::Near(near) => form.cells(near.region()),
+            Test::Near(near) => form.cells(near.indexed_region()),
             _ => None,
         };
     }

@@ -369,6 +369,12 @@ impl Selection {
         }
     }
 
+    /// How many documents are in the result, one more than requested at most.
+    #[must_use]
+    pub fn row_count(&self) -> usize {
+        self.heap.len() + self.page.len()
+    }
+
     /// The bytes of the held documents.
     #[must_use]
     pub const fn held_bytes(&self) -> usize {

@@ -112,6 +112,26 @@ impl PyFilter {
     fn ranks(&self) -> bool {
         self.inner.near().is_some()
     }
+
+    /// Return the path of `$near`, the order of an index for it, and distances: the first to read,
+    /// the greatest up to which a part of the index is read, and that within which all matches are.
+    fn near(&self) -> Option<(String, &'static str, f64, f64, f64)> {
+        let (path, near) = self.inner.near()?;
+        let span = near.span();
+        Some((
+            path.text(),
+            span.order.spatial_name()?,
+            span.first,
+            span.widest,
+            span.farthest,
+        ))
+    }
+
+    fn within(&self, distance: f64) -> Self {
+        Self {
+            inner: Arc::new(self.inner.within(distance)),
+        }
+    }
 }
 
 pub(crate) type PyRange<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);

@@ -64,7 +64,9 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::question::PyQuestion;
     #[pymodule_export]
-    use crate::selections::{PyGrouping, PySelection, candidate_rows, document_versions, envelope};
+    use crate::selections::{
+        PyGrouping, PySelection, candidate_rows, document_versions, envelope, leading_double,
+    };
     #[pymodule_export]
     use crate::storage_node::{NodeSpeaker, PyNode};
     #[pymodule_export]

@@ -154,6 +154,12 @@ impl PySelection {
         self.inner.examined
     }
 
+    /// Return how many documents are in the result, one more than requested at most.
+    #[getter]
+    fn row_count(&self) -> usize {
+        self.inner.row_count()
+    }
+
     #[getter]
     fn matched(&self) -> usize {
         self.inner.matched
@@ -329,6 +335,12 @@ impl PyGrouping {
             .map_err(|refusal| refused(py, refusal))?;
         Ok(PyBytes::new(py, text.as_bytes()))
     }
+}
+
+/// Return the number at the beginning of a sort position, if it is a double.
+#[pyfunction]
+pub(crate) fn leading_double(key: &[u8]) -> Option<f64> {
+    rillbase_query::key::leading_double(key)
 }
 
 /// Return the candidates that a storage node sent: keys, versions, creation and update times in

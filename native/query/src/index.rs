@@ -58,6 +58,16 @@ impl FieldOrder {
         }
     }
 
+    /// Its name in declarations, if it is by cells.
+    #[must_use]
+    pub const fn spatial_name(self) -> Option<&'static str> {
+        match self {
+            Self::Sphere => Some("2dsphere"),
+            Self::Plane => Some("2d"),
+            Self::Ascending | Self::Descending => None,
+        }
+    }
+
     /// Whether keys are cells. They support neither comparisons nor sorts.
     #[must_use]
     pub const fn is_spatial(self) -> bool {

@@ -46,6 +46,20 @@ pub fn encode_key(value: ValueRef<'_>) -> Vec<u8> {
     key
 }
 
+/// The number at the beginning of a key, if it is a double.
+#[must_use]
+pub fn leading_double(key: &[u8]) -> Option<f64> {
+    let (rank, rest) = key.split_first()?;
+    let ordered = u64::from_be_bytes(*rest.first_chunk()?);
+    let is_double = *rank == ValueRef::Double(0.0).rank() && rest.get(8) == Some(&0);
+    let bits = if ordered >> 63 == 1 {
+        ordered & !(1 << 63)
+    } else {
+        !ordered
+    };
+    is_double.then(|| f64::from_bits(bits))
+}
+
 fn payload(key: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) | ValueRef::Decimal(_) => {

@@ -19,6 +19,7 @@ mod filter;
 mod filter_cases;
 mod group;
 mod lookup;
+mod near;
 mod noise;
 mod order;
 mod pattern;

@@ -834,3 +834,21 @@ def test_writes_of_a_connection_are_executed_in_order_beside_a_long_one(
         execute(pipeline, "RB.COL.WRITE", request, goods, 1)
     replies = [Outcomes.decode(reply) for reply in pipeline.execute()]
     assert [outcomes.change(0).version for outcomes in replies] == [1, 2, 3]
+
+
+def test_a_plan_without_rows_is_not_a_use_until_it_is_read(client: redis.Redis, goods: str) -> None:
+    write(client, goods, *[insert(_id=n, price=n) for n in range(20)])
+
+    def uses() -> tuple[int, int]:
+        usage = execute(client, "RB.COL.USAGE", goods)
+        return usage[b"reads"], usage[b"indexes"][0][b"lookups"]
+
+    conditions = {"price": {"$lt": 5}}
+    planned = query(client, goods, conditions, None, "COUNT", 0)
+    assert (planned["index"], planned["entries"], planned["examined"]) == (2, 6, 0)
+    assert (planned["rows"], planned["after"], planned["snapshot"]) == (b"", None, None)
+    assert uses() == (0, 0)
+    assert ids(query(client, goods, conditions, None, "PLAN", planned["plan"])) == [*range(5)]
+    assert uses() == (1, 0)
+    query(client, goods, conditions, None)
+    assert uses() == (2, 1)

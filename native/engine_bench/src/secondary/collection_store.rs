@@ -102,6 +102,7 @@ impl CollectionStore {
             sort: self.newest_first.clone(),
             documents: query.limit.unwrap_or(usize::MAX),
             in_order: true,
+            is_use: true,
         };
         let place = (COLLECTION, WRITE_VERSION);
         let plan = self.collections.plan(place, &request, snapshot)?;

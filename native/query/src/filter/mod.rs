@@ -74,14 +74,7 @@ impl Filter {
         }
         let mut parser = FilterParser::default();
         let parsed = parser.filter(document, 1, location)?;
-        let (root, canonical) = canonical::canonical(normal::normal(parsed));
-        let hash = Hash(Sha256::digest(&canonical).into());
-        Ok(Self {
-            root,
-            canonical: canonical.into(),
-            hash,
-            moment: parser.moment.map(Box::new),
-        })
+        Ok(Self::of(parsed, parser.moment.map(Box::new)))
     }
 
     /// The filter that every document matches.
@@ -101,14 +94,24 @@ impl Filter {
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let both = FilterClause::And(vec![self.root.clone(), other.root.clone()]);
-        let (root, canonical) = canonical::canonical(normal::normal(both));
+        let not_live = self.moment.clone().or_else(|| other.moment.clone());
+        Self::of(both, not_live)
+    }
+
+    /// The same filter within a distance of its `$near`.
+    #[must_use]
+    pub fn within(&self, distance: f64) -> Self {
+        Self::of(self.root.within(distance), self.moment.clone())
+    }
+
+    fn of(clause: FilterClause, not_live: Option<Box<Error>>) -> Self {
+        let (root, canonical) = canonical::canonical(normal::normal(clause));
         let hash = Hash(Sha256::digest(&canonical).into());
-        let moment = self.moment.clone().or_else(|| other.moment.clone());
         Self {
             root,
             canonical: canonical.into(),
             hash,
-            moment,
+            moment: not_live,
         }
     }
 

@@ -39,6 +39,26 @@ impl FilterClause {
             leaf => pick(leaf),
         }
     }
+
+    /// The same with `$near` within a distance; it is at the top level or in `$and`.
+    pub(super) fn within(&self, distance: f64) -> Self {
+        match self {
+            Self::And(children) => Self::And(
+                children
+                    .iter()
+                    .map(|child| child.within(distance))
+                    .collect(),
+            ),
+            Self::Field(Predicate {
+                path,
+                test: Test::Near(near),
+            }) => Self::Field(Predicate {
+                path: path.clone(),
+                test: Test::Near(Arc::new(near.within(distance))),
+            }),
+            other => other.clone(),
+        }
+    }
 }
 
 /// A test of the document as a whole.

@@ -37,6 +37,10 @@ const MARGIN: f64 = 1e-9;
 /// How many ranges of cells a query reads, of points and of each other class.
 const POINT_RANGES: usize = 32;
 const SHAPE_RANGES: usize = 8;
+/// The least number for a part of a region on the plane, and the part of its coordinates that is
+/// small.
+const PART_RANGES: usize = 10;
+const SMALL_PART: f64 = 32.0;
 
 /// A cell of a grid: its key is in the order of the curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,10 +106,14 @@ impl Region {
     }
 
     fn plane_ranges(&self) -> Vec<CellRange> {
-        let [x, y, _] = self.axes().map(|(low, high)| (ordered(low), ordered(high)));
-        let ranges = Rectangle { x, y }.ranges(PLANE_BITS, POINT_RANGES);
-        let keys = ranges.into_iter();
-        keys.map(|(first, last)| (key(0, first), after(0, last)))
+        let [xs, ys, _] = self.axes().map(parts);
+        let count = POINT_RANGES / (xs.len() * ys.len()).max(1);
+        let rectangles = xs
+            .iter()
+            .flat_map(|&x| ys.iter().map(move |&y| Rectangle { x, y }));
+        let ranges = rectangles.flat_map(|one| one.ranges(PLANE_BITS, count.max(PART_RANGES)));
+        ranges
+            .map(|(first, last)| (key(0, first), after(0, last)))
             .collect()
     }
 
@@ -144,6 +152,24 @@ impl Region {
         }
         faces
     }
+}
+
+/// An interval on the plane as whole numbers, divided where it becomes small. Most of the doubles
+/// between 0 and 1 are close to 0: without that, cells would be chosen that contain few of these
+/// and nearly all other numbers.
+fn parts((low, high): Interval) -> Vec<(u64, u64)> {
+    let small = low.abs().max(high.abs()) / SMALL_PART;
+    let bounds = [low, -small, small, high];
+    let inner = bounds.map(|bound| bound.clamp(low, high));
+    let pairs = inner.windows(2).filter_map(|pair| match pair {
+        [first, last] if first < last => Some((ordered(*first), ordered(*last))),
+        _ => None,
+    });
+    let parts: Vec<_> = pairs.collect();
+    if parts.is_empty() {
+        return vec![(ordered(low), ordered(high))];
+    }
+    parts
 }
 
 /// Each of the values with its number, and the two that follow it.
@@ -381,5 +407,34 @@ mod tests {
         ];
         assert!(numbers.map(ordered).is_sorted());
         assert_eq!(ordered(-0.0), ordered(0.0));
+    }
+
+    #[test]
+    fn boxes_over_the_axes_of_the_plane_contain_little_else() {
+        let region = |low: f64, high: f64| Region {
+            space: Space::Plane,
+            low: [low, 38.0, 0.0],
+            high: [high, 63.0, 0.0],
+        };
+        for (low, high) in [(-1.7, 23.7), (0.0, 25.0), (-25.0, 0.001), (-30.0, 30.0)] {
+            let ranges = region(low, high).cell_ranges(true).unwrap();
+            assert!(ranges.len() < 64, "{low} {high}: {}", ranges.len());
+            let (mut inside, mut read) = (0, 0);
+            for x in -180..180 {
+                for y in -90..90 {
+                    let (x, y) = (f64::from(x), f64::from(y));
+                    let cell = key(0, curve(PLANE_BITS, ordered(x), ordered(y)));
+                    let is_below = |end: &Vec<u8>| cell < *end;
+                    let mut ranges = ranges.iter();
+                    let is_read =
+                        ranges.any(|(from, to)| *from <= cell && to.as_ref().is_none_or(is_below));
+                    let is_inside = (low..=high).contains(&x) && (38.0..=63.0).contains(&y);
+                    assert!(is_read || !is_inside, "{low} {high}: {x} {y}");
+                    inside += i32::from(is_inside);
+                    read += i32::from(is_read);
+                }
+            }
+            assert!(read < 4 * inside, "{low} {high}: {read} of {inside}");
+        }
     }
 }

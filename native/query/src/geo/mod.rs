@@ -15,7 +15,7 @@ mod shape;
 mod sphere;
 
 pub use cell::CellRange;
-pub use near::Near;
+pub use near::{Near, NearSpan};
 pub use query::GeoTest;
 pub use region::{Located, Region, Space, locate};
 pub use shape::GeoShape;

@@ -1,14 +1,24 @@
 //! `$near` and `$nearSphere`: a range of distances, and an order by distance.
 
+use std::f64::consts::PI;
+
 use super::parse::{pair, shape};
 use super::plane::Pair;
 use super::query::geometry;
 use super::region::{Region, Space};
 use super::sphere::{EARTH_RADIUS_METERS, Vector};
-use crate::bson::{Document, DocumentWriter, ValueRef};
+use crate::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
 use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
 use crate::fuel::Fuel;
+use crate::index::FieldOrder;
 use crate::number::NumericValue;
+
+/// The distance that is read of an index first, as a part of the greatest one: 10 km on Earth.
+const FIRST_SHARE: f64 = 1.0 / 2_048.0;
+/// Half a turn, and more than what rounding can add.
+const HALF_TURN: f64 = PI + 1e-6;
+/// No coordinate of a position is greater.
+const WHOLE_SPHERE: f64 = 1.0 + 1e-6;
 
 /// How distances are measured.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +38,19 @@ pub struct Near {
     least: f64,
     most: f64,
     source: Vec<u8>,
+}
+
+/// How an index is read by distance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NearSpan {
+    /// The order of the index.
+    pub order: FieldOrder,
+    /// A distance to begin with.
+    pub first: f64,
+    /// The greatest distance up to which a part of the index is read.
+    pub widest: f64,
+    /// All matches are within this distance.
+    pub farthest: f64,
 }
 
 fn refuse(location: &ParseLocation<'_>, detail: &str) -> Error {
@@ -85,6 +108,76 @@ impl Near {
     #[must_use]
     pub fn source(&self) -> Document<'_> {
         Document::trusted(&self.source)
+    }
+
+    /// The same, within a distance that is less than its own.
+    #[must_use]
+    pub fn within(&self, most: f64) -> Self {
+        let mut source = DocumentWriter::new();
+        for (name, value) in self.source().iter() {
+            match (name, value) {
+                ("$maxDistance", _) => {}
+                ("$minDistance", _) => source.append(name, value),
+                (_, ValueRef::Document(argument)) if argument.get("$geometry").is_some() => {
+                    let mut inner = DocumentWriter::new();
+                    let others = argument.iter().filter(|(key, _)| *key != "$maxDistance");
+                    others.for_each(|(key, value)| inner.append(key, value));
+                    inner.append("$maxDistance", ValueRef::Double(most));
+                    source.append(name, ValueRef::Document(DocumentBuf::from(inner).as_ref()));
+                }
+                _ => {
+                    source.append(name, value);
+                    source.append("$maxDistance", ValueRef::Double(most));
+                }
+            }
+        }
+        Self {
+            measure: self.measure,
+            least: self.least,
+            most,
+            source: source.finish(),
+        }
+    }
+
+    /// How an index is read by its distances.
+    #[must_use]
+    pub fn span(&self) -> NearSpan {
+        let greatest = self.greatest();
+        let (order, widest, extent) = match self.measure {
+            DistanceMetric::Plane(center) => {
+                let extent = center.x.abs().max(center.y.abs()).max(1.0);
+                (FieldOrder::Plane, greatest / 8.0, extent)
+            }
+            _ => (FieldOrder::Sphere, greatest * 0.49, greatest),
+        };
+        NearSpan {
+            order,
+            first: (extent * FIRST_SHARE).max(self.least),
+            widest,
+            farthest: greatest.min(self.most),
+        }
+    }
+
+    /// No distance is greater.
+    fn greatest(&self) -> f64 {
+        match self.measure {
+            DistanceMetric::Plane(_) => f64::MAX,
+            DistanceMetric::Meters(_) => HALF_TURN * EARTH_RADIUS_METERS,
+            DistanceMetric::Radians(_) => HALF_TURN,
+        }
+    }
+
+    /// A box that contains part of the range, for an index: around everything if the distance is the
+    /// greatest one.
+    #[must_use]
+    pub fn indexed_region(&self) -> Option<Region> {
+        if self.most.to_bits() != self.greatest().to_bits() {
+            return self.region();
+        }
+        Some(match self.measure {
+            DistanceMetric::Plane(_) => Region::whole(Space::Plane, f64::MAX),
+            _ => Region::whole(Space::Part, WHOLE_SPHERE),
+        })
     }
 
     /// A box that contains part of the range; `None` if it would be too large.

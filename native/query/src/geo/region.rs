@@ -105,6 +105,15 @@ impl Region {
         })
     }
 
+    /// Around all coordinates up to a greatest one.
+    pub(super) const fn whole(space: Space, most: f64) -> Self {
+        Self {
+            space,
+            low: [-most; 3],
+            high: [most; 3],
+        }
+    }
+
     /// Around a circle on the plane.
     pub(super) fn circle(center: Pair, radius: f64) -> Option<Self> {
         let size = radius + center.x.abs() + center.y.abs();

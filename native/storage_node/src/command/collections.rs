@@ -352,7 +352,7 @@ impl QueryWords {
                 "DOCUMENTS" => options.documents = words.number()?,
                 "UNORDERED" => options.in_order = false,
                 "NOW" => options.now_ms = words.number()?,
-                "COUNT" => options.count = words.number::<usize>()?.clamp(1, MAX_COUNT),
+                "COUNT" => options.count = words.number::<usize>()?.min(MAX_COUNT),
                 "BYTES" => options.bytes = words.number::<usize>()?.min(REPLY_BYTES),
                 other => return Err(unknown(other.as_bytes())),
             }
@@ -387,6 +387,7 @@ pub(super) fn query(
             sort,
             documents: options.documents,
             in_order: options.in_order,
+            is_use: options.count > 0,
         };
         let place = (number, version);
         node.collections.plan(place, &request, snapshot)?
@@ -403,11 +404,16 @@ pub(super) fn query(
             PlanOrder::Unordered => continues,
         });
     let after = after.map(|(_, position)| position);
-    let scan = node
-        .collections
-        .candidates(number, &plan, after, snapshot)?
-        .without_repetitions();
-    let part = ScannedPart::read(scan, &filter, &options)?;
+    let part = if options.count == 0 {
+        ScannedPart::default()
+    } else {
+        let collections = &node.collections;
+        if continues && after.is_none() {
+            collections.count_reads(number, 1);
+        }
+        let scan = collections.candidates(number, &plan, after, snapshot)?;
+        ScannedPart::read(scan.without_repetitions(), &filter, &options)?
+    };
     node.collections.check_index(number, &plan)?;
     let name = match read_at {
         QuerySnapshot::Named(named) => Some(named.name),
