@@ -326,6 +326,7 @@ fn unordered_keys(technique: IndexTechnique) -> Vec<Vec<u8>> {
         sort: parse_sort("[[\"other\",1]]"),
         documents: 10,
         in_order: false,
+        is_use: true,
     };
     let snapshot = shops.opened.db.snapshot();
     let collections = &shops.opened.collections;
