@@ -325,7 +325,11 @@ def test_indexes_stay_as_they_are_during_a_move(caller: Caller, account: TenantA
     create(caller, account, "postgres")
     insert(caller, {"code": 1})
     begin(caller, account, "native")
-    for fields in ({"indexes": []}, {"ttl": {"field": "at", "after_s": 5}}):
+    changes: list[dict[str, object]] = [
+        {"indexes": []},
+        {"ttl": {"field": "at", "after_s": 5}},
+    ]
+    for fields in changes:
         answer = change(caller, account, **fields)
         assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
     # What writers have to obey can change at any time.
