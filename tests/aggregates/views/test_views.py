@@ -22,6 +22,7 @@ from tests.caller import problem
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
+    from documents.backend import Backend
     from tests.documents.collection import CollectionClient
 
 
@@ -62,6 +63,21 @@ def test_a_view_contains_its_snapshot(collection: CollectionClient) -> None:
     first = view.query()["as_of"]
     assert first is not None
     wait_until(lambda: view.query()["as_of"] > first, what="a later moment")
+
+
+@pytest.mark.usefixtures("follower")
+def test_a_view_follows_a_collection_to_the_other_backend(
+    collection: CollectionClient, backend: Backend
+) -> None:
+    from tests.documents.moving import OTHER, move
+
+    luck = random.Random(7)
+    collection.insert_many([document(luck, key) for key in range(20)])
+    view = make_view(collection)
+    settle(view, collection)
+    move(collection, OTHER[backend])
+    write(collection, luck, 15)
+    settle(view, collection)
 
 
 @pytest.mark.usefixtures("follower")

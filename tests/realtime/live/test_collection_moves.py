@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from documents.backend import Backend
-from tests.caller import with_key
 from tests.documents.collection import CollectionClient
+from tests.documents.moving import MOVED_S, OTHER, move
 from tests.realtime.client import Client
 from tests.realtime.live.answer import Answer, subscribe
 from tests.realtime.live.conftest import BackgroundProcesses
 
-OTHER = {Backend.POSTGRES: Backend.NATIVE, Backend.NATIVE: Backend.POSTGRES}
 COUNT = {"by": [], "measures": {"n": {"op": "count"}}}
-#: Until a move is complete, and live queries are served in the other backend's grid.
-MOVED_S = 120.0
-
-
-def move(todos: CollectionClient, backend: Backend) -> None:
-    """Move the collection, as its tasks do."""
-    from documents.collections import mover
-
-    account = todos.account
-    admin = with_key(todos.caller.base, account.admin_key)
-    path = f"/api/v1/tenants/{account.slug}/collections/{todos.name}"
-    answer = admin.patch(path, {"backend": backend})
-    assert answer.status_code == 200, answer.text
-    deadline = time.monotonic() + MOVED_S
-    while mover.step(account.tenant.pk, todos.collection.pk) is not mover.StepResult.FINISHED:
-        assert time.monotonic() < deadline
-    assert admin.get(path).json()["backend"] == backend
 
 
 @contextmanager
