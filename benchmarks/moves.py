@@ -66,7 +66,7 @@ with scoped(tenant_id=tenant):
 # No grid serves live queries here.
 mover.GRID_WAIT = timedelta(0)
 began_s = time.monotonic()
-while mover.step(tenant, collection) is not mover.StepResult.FINISHED:
+while mover.step(tenant, collection) is not mover.MoveProgress.FINISHED:
     pass
 print(time.monotonic() - began_s)
 """

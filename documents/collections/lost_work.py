@@ -23,7 +23,7 @@ MAX_TASKS = 1_000
 #: Until then, the task queued with the change is left to do the work.
 GRACE_PERIOD = datetime.timedelta(minutes=2)
 #: A move whose task runs is updated more often.
-MOVE_GRACE_PERIOD = datetime.timedelta(seconds=30)
+MOVE_STALLED_AFTER = datetime.timedelta(seconds=30)
 
 
 @task(name="documents.collections.unfinished", policy=PERIODIC)
@@ -37,7 +37,7 @@ def sweep() -> None:
         state=Collection.State.DROPPING, updated_at__lt=before
     )
     moves = CollectionMove.unscoped.using(ALIAS).filter(
-        updated_at__lt=timezone.now() - MOVE_GRACE_PERIOD
+        updated_at__lt=timezone.now() - MOVE_STALLED_AFTER
     )
     moves = moves.exclude(state=CollectionMove.State.FAILED)
     with transaction.atomic(using=ALIAS):

@@ -51,7 +51,7 @@ _HAS_GRID = (
 )
 
 
-class StepResult(enum.Enum):
+class MoveProgress(enum.Enum):
     """What follows a step of a move."""
 
     CONTINUES = enum.auto()
@@ -64,40 +64,40 @@ class StepResult(enum.Enum):
 def move(*, tenant: str, collection: str) -> None:
     """Work for a while; then queue a task of the same kind to continue."""
     tenant_id, collection_id = UUID(tenant), UUID(collection)
-    deadline, result = time.monotonic() + SLICE_S, StepResult.CONTINUES
-    while result is StepResult.CONTINUES and time.monotonic() < deadline:
+    deadline, result = time.monotonic() + SLICE_S, MoveProgress.CONTINUES
+    while result is MoveProgress.CONTINUES and time.monotonic() < deadline:
         result = step(tenant_id, collection_id)
-    if result is StepResult.FINISHED:
+    if result is MoveProgress.FINISHED:
         return
     with scoped(tenant_id=tenant_id):
-        pause_s = PAUSE_S if result is StepResult.WAITS else 0
+        pause_s = PAUSE_S if result is MoveProgress.WAITS else 0
         queue_move(tenant_id, collection_id, due_in_s=pause_s)
 
 
-def step(tenant_id: UUID, collection_id: UUID) -> StepResult:
+def step(tenant_id: UUID, collection_id: UUID) -> MoveProgress:
     """Do one step of a collection's move."""
     try:
         with scoped(tenant_id=tenant_id):
             move = _lock(collection_id)
             if move is None:
-                return StepResult.FINISHED
+                return MoveProgress.FINISHED
             copies = _copies_of(move)
             if not _is_nearly_equal(move, copies):
-                return StepResult.CONTINUES
+                return MoveProgress.CONTINUES
             copies.check()
             if not _has_grid(move):
-                return StepResult.WAITS
+                return MoveProgress.WAITS
         return _finish(tenant_id, collection_id)
     except (MoveFailed, IndexViolated) as error:
         _fail(tenant_id, collection_id, str(error))
-        return StepResult.FINISHED
+        return MoveProgress.FINISHED
     except Unavailable as error:
         log.warning("the move of collection %s waits: %s", collection_id, error)
-        return StepResult.WAITS
+        return MoveProgress.WAITS
     except OperationalError as error:
         if getattr(error.__cause__, "sqlstate", None) not in _TRY_AGAIN:
             raise
-        return StepResult.WAITS
+        return MoveProgress.WAITS
 
 
 def _lock(collection_id: UUID) -> CollectionMove | None:
@@ -145,14 +145,14 @@ def _has_grid(move: CollectionMove) -> bool:
     return bool(has_grid or not has_any)
 
 
-def _finish(tenant_id: UUID, collection_id: UUID) -> StepResult:
+def _finish(tenant_id: UUID, collection_id: UUID) -> MoveProgress:
     """Copy the last changes while writers wait, and switch to the new backend."""
     with scoped(tenant_id=tenant_id):
         lock_exclusively(collection_id)
         collection = Collection.objects.select_for_update().get(pk=collection_id)
         move = _lock(collection_id)
         if move is None:
-            return StepResult.FINISHED
+            return MoveProgress.FINISHED
         copies = _copies_of(move)
         if copies.must_seal and collection.move_stage != Collection.MoveStage.SEALED:
             # Writers to the node do not wait for this lock.
@@ -160,13 +160,13 @@ def _finish(tenant_id: UUID, collection_id: UUID) -> StepResult:
             collection.write_version += 1
             collection.save_next_version()
             install_after_commit(collection)
-            return StepResult.CONTINUES
+            return MoveProgress.CONTINUES
         while copies.copy_changed():
             if copies.must_seal:
                 # What was copied is forgotten once this is committed.
-                return StepResult.CONTINUES
+                return MoveProgress.CONTINUES
         _switch(collection, move, copies)
-    return StepResult.FINISHED
+    return MoveProgress.FINISHED
 
 
 def _switch(collection: Collection, move: CollectionMove, copies: BackendCopies) -> None:

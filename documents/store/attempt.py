@@ -42,7 +42,7 @@ _ENFORCED = "documents_indexentry_unique"
 #: A database server's time that was observed longer ago is not used for new documents.
 MAX_CLOCK_AGE_S = 10.0
 
-Ended = WriteResult | ApiError
+WriteResponse = WriteResult | ApiError
 #: Key, version, creation time and body of a locked document.
 Row = tuple[bytes, bytes, bytes, bytes | None]
 
@@ -104,11 +104,11 @@ class WriteAttempt:
         self._writes = writes
         self._again = again
         self._lookup = lookup
-        self._ended: list[Ended | None] = [None] * len(writes)
+        self._responses: list[WriteResponse | None] = [None] * len(writes)
         #: In the order in which all writers lock them.
         self._collections: list[CollectionFacts] = []
 
-    async def run(self) -> list[Ended]:
+    async def run(self) -> list[WriteResponse]:
         """Return the outcome of each write.
 
         Raises `LargeResult` if locked documents are too large.
@@ -127,7 +127,7 @@ class WriteAttempt:
             self._collections = [collection for _, collection in sorted(concerned.items())]
             async with pool().session(self._tenant_id) as session:
                 await self._run_in(session, planned)
-        return [ended for ended in self._ended if ended is not None]
+        return [response for response in self._responses if response is not None]
 
     async def _look_up(self, position: int, write: WriteCall) -> _PlannedWrite | None:
         try:
@@ -136,14 +136,14 @@ class WriteAttempt:
                 # It may have gained or lost its source while the facts were cached.
                 known = await self._known(write, fresh=True)
         except NotFound as error:
-            self._ended[position] = error
+            self._responses[position] = error
             return None
         if not may_write(known.values(), write.source_id):
-            self._ended[position] = CollectionReadOnly(READ_ONLY)
+            self._responses[position] = CollectionReadOnly(READ_ONLY)
             return None
         if any(collection.is_native for collection in known.values()):
             # Created after a collection of the same name in PostgreSQL was deleted.
-            self._ended[position] = ConcurrentDefinitionChange()
+            self._responses[position] = ConcurrentDefinitionChange()
             return None
         return _PlannedWrite(position, write, known)
 
@@ -206,7 +206,7 @@ class WriteAttempt:
             if claim is None:
                 continue
             if claim.key_hash in held:
-                self._ended[plan.position] = claims.in_progress()
+                self._responses[plan.position] = claims.in_progress()
                 planned.remove(plan)
             else:
                 held[claim.key_hash] = claim
@@ -294,9 +294,9 @@ class WriteAttempt:
         claim = plan.write.claim
         answer = settled.get(claim.key_hash) if claim is not None else None
         if isinstance(answer, ApiError):
-            self._ended[plan.position] = answer
+            self._responses[plan.position] = answer
         elif answer is not None:
-            self._ended[plan.position] = WriteResult(Outcomes(), answer)
+            self._responses[plan.position] = WriteResult(Outcomes(), answer)
         return answer is not None
 
     async def _finish(
@@ -315,13 +315,13 @@ class WriteAttempt:
             try:
                 outcomes = changes.outcomes(number, plan.write.operations)
             except QueryError as error:
-                self._ended[plan.position] = as_api_error(error)
+                self._responses[plan.position] = as_api_error(error)
                 continue
             answer = plan.write.answer(outcomes) if plan.write.answer else None
             written.append((plan, WriteResult(outcomes, answer, plan.write.step)))
         await self._commit(session, changes, _also(written), single)
         for plan, one in written:
-            self._ended[plan.position] = one
+            self._responses[plan.position] = one
 
     async def _commit(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from documents.store import claims
-from documents.store.attempt import Ended
+from documents.store.attempt import WriteResponse
 from documents.store.facts import CollectionFacts
 from documents.store.node.writes import recorded_in_node
 from documents.store.write import WriteCall, WriteResult
@@ -15,7 +15,7 @@ from rillbase_native import Outcomes
 
 async def recorded_before_move(
     write: WriteCall, collections: Sequence[CollectionFacts]
-) -> Ended | None:
+) -> WriteResponse | None:
     """Return the outcome of a call with an idempotency key that has been executed before its
     collection moved; None: it has not.
     """

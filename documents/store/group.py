@@ -16,7 +16,7 @@ from uuid import UUID
 
 import psycopg
 
-from documents.store.attempt import Ended, Stale, UniqueKeyConflict, WriteAttempt
+from documents.store.attempt import Stale, UniqueKeyConflict, WriteAttempt, WriteResponse
 from documents.store.key_lookup import KeyLookup
 from documents.store.large_results import ReadAllowance, ResultDoesNotFit, in_turn
 from documents.store.write import WriteCall, WriteResult
@@ -33,7 +33,7 @@ class NotOneTransaction(Exception):
     """The operations of a write have to be divided, and each part has to record its progress."""
 
 
-async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]:
+async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[WriteResponse]:
     """Run the writes and return their outcomes, in order."""
     attempts, conflicts = 0, 0
     lookup: KeyLookup | None = None
@@ -64,7 +64,7 @@ async def _attempt(
     attempts: int,
     lookup: KeyLookup | None,
     allowance: ReadAllowance,
-) -> list[Ended]:
+) -> list[WriteResponse]:
     is_repeated = attempts > 0 or lookup is not None
     return await WriteAttempt(
         tenant_id, writes, again=is_repeated, lookup=lookup, max_held_bytes=allowance.result_bytes
@@ -73,7 +73,7 @@ async def _attempt(
 
 async def _run_separately(
     tenant_id: UUID, writes: Sequence[WriteCall], too_large: ResultDoesNotFit
-) -> list[Ended]:
+) -> list[WriteResponse]:
     """Run a group that does not fit into memory in parts."""
     if len(writes) > 1:
         return [await run_alone(write) for write in writes]
@@ -81,14 +81,16 @@ async def _run_separately(
     return [await run_in_halves(write, too_large, run_alone)]
 
 
-async def run_alone(write: WriteCall) -> Ended:
-    (ended,) = await run_group(write.tenant_id, [write])
-    return ended
+async def run_alone(write: WriteCall) -> WriteResponse:
+    (response,) = await run_group(write.tenant_id, [write])
+    return response
 
 
 async def run_in_halves(
-    write: WriteCall, too_large: ResultDoesNotFit, run: Callable[[WriteCall], Awaitable[Ended]]
-) -> Ended:
+    write: WriteCall,
+    too_large: ResultDoesNotFit,
+    run: Callable[[WriteCall], Awaitable[WriteResponse]],
+) -> WriteResponse:
     """Divide a write whose documents do not fit into memory, or refuse it."""
     if write.atomic:
         return too_large
@@ -106,7 +108,7 @@ async def run_in_halves(
     return await conclude(write, Outcomes(*parts), write.step)
 
 
-async def conclude(write: WriteCall, outcomes: Outcomes, step: bytes) -> Ended:
+async def conclude(write: WriteCall, outcomes: Outcomes, step: bytes) -> WriteResponse:
     """Record what accompanies a write whose operations were other transactions."""
     answer = write.answer(outcomes) if write.answer else None
     also, record = write.also, write.record

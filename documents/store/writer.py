@@ -17,7 +17,7 @@ from typing import cast
 from uuid import UUID
 
 from documents.store import facts
-from documents.store.attempt import Ended
+from documents.store.attempt import WriteResponse
 from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
 from documents.store.former_backend import recorded_before_move
 from documents.store.group import run_alone, run_group
@@ -39,7 +39,7 @@ BULK_AT_ONCE = 4
 #: While several tenants are active, a pause of this multiple of its time follows a bulk write.
 BULK_PAUSE = 3.0
 
-Waiting = tuple[WriteCall, "asyncio.Future[Ended]"]
+Waiting = tuple[WriteCall, "asyncio.Future[WriteResponse]"]
 
 
 class Lane:
@@ -54,10 +54,10 @@ class Lane:
     def idle(self) -> bool:
         return not self._running and not self._waiting
 
-    async def submit(self, write: WriteCall) -> Ended:
+    async def submit(self, write: WriteCall) -> WriteResponse:
         if len(self._waiting) >= MAX_WAITING:
             raise Unavailable("Too many writes are waiting.", headers={"Retry-After": "1"})
-        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[WriteResponse] = asyncio.get_running_loop().create_future()
         self._waiting.append((write, future))
         if len(self._running) < GROUPS_AT_ONCE:
             self._start()
@@ -81,15 +81,15 @@ class Lane:
         while self._waiting:
             batch = self._take()
             try:
-                ended = await run_group(self._tenant_id, [write for write, _ in batch])
+                responses = await run_group(self._tenant_id, [write for write, _ in batch])
             except Exception as error:  # noqa: BLE001 -- each caller gets it
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(error)
                 continue
-            for (_, future), end in zip(batch, ended, strict=True):
+            for (_, future), response in zip(batch, responses, strict=True):
                 if not future.done():
-                    future.set_result(end)
+                    future.set_result(response)
 
     def _take(self) -> list[Waiting]:
         batch: list[Waiting] = []
@@ -110,7 +110,7 @@ class WriteBatcher:
             BULK_AT_ONCE, BULK_AT_ONCE, bulk_budget.tenants, rests=BULK_PAUSE
         )
 
-    async def submit(self, write: WriteCall) -> Ended:
+    async def submit(self, write: WriteCall) -> WriteResponse:
         collections = await _collections(write)
         recorded = await recorded_before_move(write, collections)
         if recorded is not None:

@@ -24,6 +24,8 @@ def move(collection: CollectionClient, backend: Backend) -> None:
     answer = admin.patch(path, {"backend": backend})
     assert answer.status_code == 200, answer.text
     deadline = time.monotonic() + MOVED_S
-    while mover.step(account.tenant.pk, collection.collection.pk) is not mover.StepResult.FINISHED:
+    while (
+        mover.step(account.tenant.pk, collection.collection.pk) is not mover.MoveProgress.FINISHED
+    ):
         assert time.monotonic() < deadline
     assert admin.get(path).json()["backend"] == backend

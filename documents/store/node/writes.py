@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from documents.store import claims, facts
 from documents.store.access import READ_ONLY, may_write, write_rules
-from documents.store.attempt import Ended
+from documents.store.attempt import WriteResponse
 from documents.store.facts import CollectionFacts, ConcurrentDefinitionChange
 from documents.store.group import conclude, run_in_halves
 from documents.store.large_results import ResultDoesNotFit
@@ -44,7 +44,7 @@ class _NodeResult(NamedTuple):
     is_replayed: bool
 
 
-async def write_to_node(write: WriteCall) -> Ended:
+async def write_to_node(write: WriteCall) -> WriteResponse:
     """Write, and return the result or the error."""
     try:
         result = await retried(partial(_write, write))
@@ -57,10 +57,10 @@ async def write_to_node(write: WriteCall) -> Ended:
     if not result.is_replayed:
         changed = len(result.outcomes) - len(result.outcomes.refusals())
         usage.count(write.tenant_id, usage.DOCUMENT_WRITES, changed)
-    return await _ended(write, result)
+    return await _respond(write, result)
 
 
-async def recorded_in_node(write: WriteCall, collection: CollectionFacts) -> Ended | None:
+async def recorded_in_node(write: WriteCall, collection: CollectionFacts) -> WriteResponse | None:
     """Return the result that the node has recorded of a call to a collection that was in it."""
     nothing = encode_write(Operations([]), [("", 0, None)], atomic=True, expected=None)
     place = (node_name(collection), collection.write_version)
@@ -76,10 +76,10 @@ async def recorded_in_node(write: WriteCall, collection: CollectionFacts) -> End
     is_replayed, step, result = cast("tuple[int, bytes, bytes]", reply)
     if not is_replayed:
         return None
-    return await _ended(write, _NodeResult(Outcomes.decode(result), step, is_replayed=True))
+    return await _respond(write, _NodeResult(Outcomes.decode(result), step, is_replayed=True))
 
 
-async def _ended(write: WriteCall, result: _NodeResult) -> Ended:
+async def _respond(write: WriteCall, result: _NodeResult) -> WriteResponse:
     """Return the response of a write, and record it if it belongs to a longer call."""
     if write.record is not None or write.also is not None:
         return await conclude(write, result.outcomes, result.step)

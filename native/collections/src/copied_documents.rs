@@ -38,7 +38,7 @@ pub struct CopiedDocument<'a> {
 
 /// The changes of a part.
 #[derive(Default)]
-struct CopiedPart {
+struct CopyBatch {
     batch: WriteBatch,
     lists: ListChanges,
     /// By how many documents and bytes the collection grows.
@@ -63,7 +63,7 @@ impl Collections {
                 newer.push((document, stored.filter(|stored| !stored.head.is_tombstone)));
             }
         }
-        let mut part = CopiedPart::default();
+        let mut part = CopyBatch::default();
         let mut added = Vec::new();
         for (document, stored) in &newer {
             let old = entries(&installed, stored.as_ref().map(|stored| &*stored.body))?;
@@ -89,7 +89,7 @@ impl Collections {
 
     fn remove_entries(
         &self,
-        part: &mut CopiedPart,
+        part: &mut CopyBatch,
         installed: &InstalledCollection,
         (document, stored): (&[u8], &Option<DocumentRecord>),
         entries: &[IndexEntry],
@@ -111,7 +111,7 @@ impl Collections {
 
     fn put_copied_entries(
         &self,
-        part: &mut CopiedPart,
+        part: &mut CopyBatch,
         installed: &InstalledCollection,
         document: &CopiedDocument<'_>,
         entries: &[IndexEntry],
@@ -129,7 +129,7 @@ impl Collections {
 
     fn put_copy(
         &self,
-        part: &mut CopiedPart,
+        part: &mut CopyBatch,
         installed: &InstalledCollection,
         document: &CopiedDocument<'_>,
         stored: Option<&DocumentRecord>,

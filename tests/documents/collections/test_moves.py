@@ -16,7 +16,7 @@ import pytest
 
 from documents.backend import Backend
 from documents.collections import mover, removal
-from documents.collections.mover import StepResult
+from documents.collections.mover import MoveProgress
 from documents.models import Collection, CollectionMove
 from tests.caller import Caller
 from tests.make import TenantAccount
@@ -66,13 +66,13 @@ def row(account: TenantAccount) -> Collection:
     return Collection.unscoped.using("relay").get(tenant=account.tenant, name="things")
 
 
-def step(account: TenantAccount) -> StepResult:
+def step(account: TenantAccount) -> MoveProgress:
     return mover.step(account.tenant.id, row(account).pk)
 
 
 def finish(account: TenantAccount) -> None:
     deadline = time.monotonic() + 60
-    while step(account) is not StepResult.FINISHED:
+    while step(account) is not MoveProgress.FINISHED:
         assert time.monotonic() < deadline
 
 
@@ -233,14 +233,14 @@ def test_a_step_that_is_interrupted_is_repeated(
     names = ("_is_nearly_equal", "_switch", "install_after_commit")
     for name in names:
         monkeypatch.setattr(mover, name, sometimes(getattr(mover, name)))
-    result = StepResult.CONTINUES
-    while result is not StepResult.FINISHED:
+    result = MoveProgress.CONTINUES
+    while result is not MoveProgress.FINISHED:
         if row(account).move_stage != Collection.MoveStage.SEALED:
             writers[random.randrange(2)].write()
         try:
             result = step(account)
         except Interrupted:
-            result = StepResult.CONTINUES
+            result = MoveProgress.CONTINUES
     assert interrupted
     assert shown(caller, account)["backend"] == OTHER[backend]
     check(caller, writers)
@@ -308,7 +308,7 @@ def test_a_move_is_shown_and_can_be_cancelled(caller: Caller, account: TenantAcc
     begin(caller, account, "postgres")
     answer = shown(caller, account)
     assert (answer["backend"], answer["move"]) == ("postgres", None)
-    assert step(account) is StepResult.FINISHED
+    assert step(account) is MoveProgress.FINISHED
     insert(caller, {"code": 2})
     assert len(everything(caller)) == 2
 

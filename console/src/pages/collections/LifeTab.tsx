@@ -95,18 +95,18 @@ function Ttl({ resource }: { readonly resource: CollectionResource }) {
 
 function Drop({ collection }: { readonly collection: CollectionResource["collection"] }) {
   const { name, read_only: isFollowing } = collection;
-  const [isAsking, setAsking] = useState(false);
+  const [isConfirming, setConfirming] = useState(false);
   return (
     <section className="card life" aria-label="Drop the collection">
       <h2>Drop the collection</h2>
       <p className="soft">All documents, indexes and rules are deleted, and subscriptions end.</p>
       <div>
-        <button type="button" className="button danger" onClick={() => setAsking(true)}>
+        <button type="button" className="button danger" onClick={() => setConfirming(true)}>
           Drop {name}
         </button>
       </div>
-      {isAsking && (
-        <ConfirmDrop list="collections" name={name} next="start" onClose={() => setAsking(false)}>
+      {isConfirming && (
+        <ConfirmDrop list="collections" name={name} next="start" onClose={() => setConfirming(false)}>
           This cannot be undone.
           {isFollowing &&
             " The source stays listed until its slot and publication have been dropped."}
