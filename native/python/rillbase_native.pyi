@@ -65,6 +65,7 @@ __all__ = [
     "id_key",
     "id_of",
     "key_hash",
+    "leading_double",
     "parse_id",
     "parse_json",
     "query_partition",

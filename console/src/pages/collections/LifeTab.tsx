@@ -106,7 +106,12 @@ function Drop({ collection }: { readonly collection: CollectionResource["collect
         </button>
       </div>
       {isConfirming && (
-        <ConfirmDrop list="collections" name={name} next="start" onClose={() => setConfirming(false)}>
+        <ConfirmDrop
+          list="collections"
+          name={name}
+          next="start"
+          onClose={() => setConfirming(false)}
+        >
           This cannot be undone.
           {isFollowing &&
             " The source stays listed until its slot and publication have been dropped."}
