@@ -154,7 +154,6 @@ impl Collections {
         }
         let now: Millis = self.db.now();
         // Its version is in the floor at once, so a tombstone is needed only to replace a document.
-        self.raise_floor(&mut part.batch, installed.number, (document.version, now));
         if let Some(stored) = stored {
             let id = Document::trusted(&stored.body).get("_id");
             let id = id_document(id.unwrap_or(ValueRef::Null));
@@ -162,6 +161,7 @@ impl Collections {
             let expiry = now.saturating_add(TOMBSTONE_MS);
             part.batch.put_expiring(&self.entries, &key, &value, expiry);
         }
+        self.raise_floor(&mut part.batch, installed.number, (document.version, now));
     }
 }
 

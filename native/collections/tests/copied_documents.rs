@@ -1,6 +1,8 @@
 //! Copies of a collection that is written to meanwhile: in the end, documents, versions, times,
 //! counts and entries of indexes are those of the other one, and nothing is recorded as changed.
 
+use std::collections::BTreeMap;
+
 use rillbase_collections::{
     ChangedCopy, CopiedDocument, DocumentRecord, Error, MoveStage, NativeIndex,
 };
@@ -31,7 +33,8 @@ fn ready() -> Vec<NativeIndex> {
 
 impl Moving {
     fn new(random: &mut SeededRandom) -> Self {
-        let (source, target) = (OpenedCollections::new(), OpenedCollections::new());
+        let opened = || OpenedCollections::retaining(64 << 20);
+        let (source, target) = (opened(), opened());
         let define = |opened: &OpenedCollections, indexes| {
             let definition = definition(1, indexes);
             opened.collections.define(1, definition).unwrap();
@@ -132,7 +135,35 @@ impl Moving {
         let counts = |opened: &OpenedCollections| opened.collections.counts(1, None).unwrap();
         assert_eq!(counts(&self.source), counts(&self.target));
         self.target.check_entries();
+        assert_eq!(logged_versions(&self.target), versions(&target));
     }
+}
+
+fn versions(records: &[(Vec<u8>, DocumentRecord)]) -> BTreeMap<Vec<u8>, i64> {
+    let versions = records
+        .iter()
+        .map(|(key, record)| (key.clone(), record.head.version));
+    versions.collect()
+}
+
+/// The versions of documents to which the changes in the log lead.
+fn logged_versions(opened: &OpenedCollections) -> BTreeMap<Vec<u8>, i64> {
+    let mut versions = BTreeMap::new();
+    let mut feed = opened.collections.feed(0).unwrap();
+    while feed.position() < opened.db.snapshot().sequence() {
+        for transaction in feed.read(1 << 20).unwrap() {
+            for document in transaction.documents() {
+                let document = document.unwrap();
+                let key = document.key.to_vec();
+                if document.head.is_tombstone {
+                    versions.remove(&key);
+                } else {
+                    versions.insert(key, document.head.version);
+                }
+            }
+        }
+    }
+    versions
 }
 
 fn copied<'a>(key: &'a [u8], record: &'a DocumentRecord) -> CopiedDocument<'a> {

@@ -259,21 +259,20 @@ def _first_event(todos: CollectionClient, ada: Caller, identity: str) -> str:
 @pytest.mark.parametrize(
     "write",
     [
-        on_document("PUT", {"owner": "ada"}),
-        on_document("PUT", {"owner": "ada"}, If_None_Match="*"),
-        on_document("PATCH", {"$set": {"owner": "ada"}}, "?upsert=true"),
-        to_collection("documents", lambda i: {"_id": i, "owner": "ada"}),
-        in_bulk(lambda i: {"insert": {"_id": i, "owner": "ada"}}, ordered=True),
+        lambda owner: on_document("PUT", {"owner": owner}),
+        lambda owner: on_document("PUT", {"owner": owner}, If_None_Match="*"),
+        lambda owner: on_document("PATCH", {"$set": {"owner": owner}}, "?upsert=true"),
+        lambda owner: to_collection("documents", lambda i: {"_id": i, "owner": owner}),
+        lambda owner: in_bulk(lambda i: {"insert": {"_id": i, "owner": owner}}, ordered=True),
     ],
 )
 def test_a_taken_hidden_id_is_rejected_like_a_violated_create_rule(
-    todos: CollectionClient, write: Call
+    todos: CollectionClient, write: Callable[[str], Call]
 ) -> None:
     ada = user(todos)
-    taken = write(todos, ada, HIDDEN)
+    taken = write("ada")(todos, ada, HIDDEN)
     problem(taken, 403, "forbidden")
-    refused_insert = to_collection("documents", lambda i: {"_id": i, "owner": "bob"})
-    assert shown(taken, HIDDEN) == shown(refused_insert(todos, ada, ABSENT), ABSENT)
+    assert shown(taken, HIDDEN) == shown(write("bob")(todos, ada, ABSENT), ABSENT)
     assert todos.query({"_id": HIDDEN})[0]["owner"] == "bob"
     readable = to_collection("documents", lambda i: {"_id": i, "owner": "ada"})
     problem(readable(todos, ada, "open"), 409, "duplicate_id")

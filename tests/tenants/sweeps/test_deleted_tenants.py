@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from aggregates.models import Aggregate
 from analytics.models import Dataset, FileStage, Run, StoredFile, Upload
-from documents.models import Collection, ImportJob, Index
+from documents.models import Collection, CollectionMove, ImportJob, Index
 from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
 from foundation.models import CallProgress, DeadLetter, IdempotencyRecord, OutboxTask
@@ -138,6 +138,7 @@ def _fill_documents(tenant: Tenant) -> None:
             collection=collection, name="by-x", fields=[["x", 1]], state=Index.State.READY
         )
         ImportJob.objects.create(collection=collection, mode=ImportJob.Mode.INSERT)
+        CollectionMove.objects.create(collection=collection, backend="native", error="x")
     stored_documents.put(tenant.id, "things", [{"x": 1}])
     # The write is metered, and its usage must not be stored while the test checks.
     usage.flush()
@@ -145,6 +146,11 @@ def _fill_documents(tenant: Tenant) -> None:
         cursor.execute(
             "INSERT INTO documents_outbox (slot, tenant_id, collection_id, key, key_hash, version, "
             "rules_version) SELECT slot, %s, %s, '', 0, 1, 1 FROM generate_series(0, 7) AS slot",
+            (tenant.id, collection.id),
+        )
+        cursor.execute(
+            "INSERT INTO documents_movechange (tenant_id, collection_id, key, version) "
+            "VALUES (%s, %s, '', 1)",
             (tenant.id, collection.id),
         )
     with scoped(tenant_id=tenant.id):
