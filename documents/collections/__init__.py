@@ -7,6 +7,7 @@ actions       create, change, drop: under the collection's lock, with an audit e
 describe      a collection as the API shows it
 views         the calls
 backfill      adds existing documents to a new index
+index_check   compares the entries of indexes with the documents
 technique_advice   which technique suits an index, by how it was used
 technique_advisor  rebuilds automatic indexes with the technique that suits them
 moves         begin and cancel moves to the other backend

@@ -54,6 +54,16 @@ class CollectionReading(NamedTuple):
     indexes: dict[int, IndexReading]
 
 
+class ComparedPart(NamedTuple):
+    """Documents or entries that were compared with each other."""
+
+    examined: int
+    #: Numbers of indexes, with keys of documents.
+    faults: list[tuple[int, bytes]]
+    #: The entry and the key of a document after which the next part begins; None: there is none.
+    after: tuple[bytes, bytes] | None
+
+
 class IndexedPart(NamedTuple):
     """Documents that were added to an index."""
 
@@ -163,3 +173,26 @@ def build_part(
         return IndexedPart(number(reply, b"documents"), following)
 
     return run(partial(retried, build))
+
+
+def check_part(
+    tenant_id: UUID, name: str, index_number: int, after: tuple[bytes, bytes]
+) -> ComparedPart:
+    """Compare the next entries of an index with the documents; of index 0: the next documents with
+    the entries of all indexes.
+    """
+
+    async def check() -> ComparedPart:
+        collection = await facts.find(tenant_id, name, fresh=True)
+        head = ("RB.COL.CHECK", node_name(collection), collection.write_version, index_number)
+        position: tuple[Argument, ...] = ("AFTER", *after) if any(after) else ()
+        reply = await call([collection], *head, *position)
+        faults = cast("list[tuple[int, bytes]]", member(reply, b"faults"))
+        following = cast("list[bytes] | None", member(reply, b"after"))
+        return ComparedPart(
+            number(reply, b"examined"),
+            [(index, key) for index, key in faults],
+            None if following is None else (following[0], following[1]),
+        )
+
+    return run(partial(retried, check))

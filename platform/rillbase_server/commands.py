@@ -31,6 +31,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "why": "show why a client did or did not receive a change",
             "backup": "create, list, verify, restore, archive and prune backups",
             "kube": "show, plan and apply a tenant's cluster on Kubernetes",
+            "check_indexes": "compare the indexes of collections with their documents",
             "resize_grid": "resize the matching grid without downtime",
             "checkpoint_storage": "create a checkpoint of the storage node",
             "raise_installation_epoch": "invalidate resume positions after a backup was restored",

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use rillbase_documents::changes::ChangedDocument;
 use rillbase_documents::entry::IndexEntry;
-use rillbase_engine::WriteBatch;
+use rillbase_engine::{DbSnapshot, WriteBatch};
 
 use crate::definition::number_in_collection;
 use crate::entry_list::{EntryList, MAX_LIST_BYTES};
@@ -138,6 +138,28 @@ impl InstalledCollection {
 }
 
 impl Collections {
+    /// Whether an entry is stored as it should be.
+    pub(crate) fn has_stored(&self, entry: &StoredEntry, snapshot: &DbSnapshot) -> Result<bool> {
+        let listed = match entry {
+            StoredEntry::Single { key, value } => {
+                let stored = self.db.get_at(&self.entries, key, snapshot)?;
+                return Ok(stored.is_some_and(|stored| *stored == **value));
+            }
+            StoredEntry::Listed(listed) => listed,
+        };
+        let key = list_key(listed.place, &listed.entry);
+        let stored = self.db.get_at(&self.entries, &key, snapshot)?;
+        let list = stored.map(|value| EntryList::decode(&value)).transpose()?;
+        Ok(match list {
+            Some(EntryList::Listed(documents)) => documents.contains(&listed.document),
+            Some(EntryList::Split) => {
+                let key = timed_key(listed.place, &listed.entry, &listed.document);
+                self.db.get_at(&self.entries, &key, snapshot)?.is_some()
+            }
+            None => false,
+        })
+    }
+
     /// Adds the changes of lists to a batch that nothing was written after.
     pub(crate) fn put_lists(&self, batch: &mut WriteBatch, lists: ListChanges) -> Result<()> {
         for ((place, entry), change) in lists.changes {

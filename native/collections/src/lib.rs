@@ -12,6 +12,7 @@
 //! - `decision.rs` — reads the rows of a group, decides its writes, and makes its batch.
 //! - `feed.rs` — the changes of documents, read from the log.
 //! - `index_build.rs` — the entries of an index for documents that were written before it.
+//! - `index_check.rs` — compares stored entries with those that the documents have.
 //! - `copied_documents.rs` — documents that are copied from another backend; `changed_documents.rs` —
 //!   those that were changed since a move to another backend began.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
@@ -53,6 +54,7 @@ mod error;
 mod feed;
 mod format;
 mod index_build;
+mod index_check;
 mod newest_entries;
 mod ordered_entries;
 mod plan;
@@ -72,6 +74,7 @@ pub use error::{Error, Result};
 pub use feed::{CollectionFeed, LoggedDocument, LoggedTransaction};
 pub use format::DocumentHead;
 pub use index_build::{BuiltPart, IndexBuild};
+pub use index_check::{CheckedPart, EntryFault};
 pub use plan::{CandidateRequest, PlanOrder, ScanPlan};
 pub use store::{CollectionSize, Collections};
 pub use usage::{CollectionUsage, IndexUsage};

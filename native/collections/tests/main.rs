@@ -12,6 +12,7 @@ mod crash;
 mod feed;
 mod groups;
 mod index_builds;
+mod index_check;
 mod model;
 mod newest;
 mod opened;

@@ -18,6 +18,7 @@
 
 mod about;
 mod aggregates;
+mod check;
 mod collections;
 mod connection;
 mod copies;

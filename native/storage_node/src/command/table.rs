@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    CommandStep, about, aggregates, collections, connection, copies, feed, follow, listings,
+    CommandStep, about, aggregates, check, collections, connection, copies, feed, follow, listings,
     namespaces, publish, topics, transactions, upkeep, usage, values,
 };
 use crate::group::CommandWrite;
@@ -136,6 +136,7 @@ commands! {
     "RB.COL.VERSIONS" (3, MANY) Tenant Now(collections::versions) "collection version [AT snapshot] key [key …]" "Return the documents with these keys, with their versions and those of deleted ones."
     "RB.COL.QUERY" (4, MANY) Tenant Ask(collections::query) "collection version filter sort [NOW milliseconds] [DOCUMENTS number] [UNORDERED] [PLAN plan] [AFTER entry key] [COUNT number] [BYTES number] [AT snapshot]" "Return documents that match a filter, in the order of a plan."
     "RB.COL.BUILD" (3, 7) Tenant Now(collections::build) "collection version index [AFTER key] [COUNT number]" "Add the entries of an index for the next documents."
+    "RB.COL.CHECK" (3, 8) Tenant Now(check::collection) "collection version index [AFTER entry document] [COUNT number]" "Compare the entries of an index, or of all indexes, with the documents."
     "RB.COL.APPLY" (7, MANY) Tenant Now(copies::apply) "collection version key document-version created updated body [key document-version created updated body …]" "Store documents that are copied from another backend."
     "RB.COL.CHANGED" (2, 4) Tenant Now(copies::changed) "collection version [COUNT number]" "Return documents that were changed since a move to another backend began."
     "RB.COL.COPIED" (4, MANY) Tenant Now(copies::copied) "collection version key document-version [key document-version …]" "Forget the changes of documents that were copied in these versions."
