@@ -56,7 +56,7 @@ _Entry = tuple[int, bytes, bool, bool]
 class IndexFault(NamedTuple):
     """An index whose entries of a document are not those that the document has."""
 
-    index: str
+    index_name: str
     #: As in paths; the key in hexadecimal digits if the document does not exist.
     document: str
 
@@ -125,9 +125,7 @@ def _in_postgres(collection: Collection) -> Iterator[CheckStep]:
         yield from _entries_in_postgres(collection, index)
 
 
-def _documents_in_postgres(
-    collection: Collection, after: bytes
-) -> tuple[CheckStep, bytes | None]:
+def _documents_in_postgres(collection: Collection, after: bytes) -> tuple[CheckStep, bytes | None]:
     """Compare the documents that follow a key. Also return the last key; None: there are none."""
     with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -170,4 +168,7 @@ def _named(collection: Collection, faults: Sequence[tuple[int, bytes]]) -> list[
     read = partial(reads.get, collection.tenant_id, collection.name, keys, None, now_ms)
     documents = run(read)
     shown = {key: format_id(id_of(document.body)) for key, document in documents.items()}
-    return [IndexFault(names.get(number, str(number)), shown.get(key, key.hex())) for number, key in faults]
+    return [
+        IndexFault(names.get(number, str(number)), shown.get(key, key.hex()))
+        for number, key in faults
+    ]

@@ -33,7 +33,7 @@ class Command(BaseCommand):
             counts = f"{report.documents:,} documents, {report.entries:,} entries"
             self.stdout.write(f"{place}: {counts}, {len(report.faults)} wrong")
             for fault in report.faults:
-                self.stdout.write(f"  index {fault.index}: document {fault.document}")
+                self.stdout.write(f"  index {fault.index_name}: document {fault.document}")
             if len(report.faults) >= MOST_FAULTS:
                 self.stdout.write("  The check ended here: there may be more.")
             wrong += len(report.faults)
