@@ -3,6 +3,7 @@
 //!
 //! Each part is read at a snapshot of its own: documents and entries of a batch are visible together.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rillbase_documents::bounds::EncodedRange;
@@ -11,6 +12,7 @@ use rillbase_engine::DbSnapshot;
 use rillbase_query::bson::Document;
 
 use crate::candidate_scan::{CandidatePosition, DocumentEntry};
+use crate::definition::NativeIndex;
 use crate::entry_changes::StoredEntry;
 use crate::error::{Error, Result};
 use crate::format::PREFIX_BYTES;
@@ -132,7 +134,7 @@ impl Collections {
     ) -> Result<CheckedPart> {
         let (snapshot, started) = (self.db.snapshot(), Instant::now());
         let installed = self.ready_before(collection, write_version, &snapshot)?;
-        let forms = installed.definition.index(index).map(|index| index.forms());
+        let forms = installed.definition.index(index).map(NativeIndex::forms);
         let place = ((collection, index), forms.ok_or(Error::NoIndex)?);
         let everything = EncodedRange::everything();
         let mut stored = UnorderedEntries::new(self, &snapshot, place, &everything, after);
@@ -187,7 +189,7 @@ impl Collections {
         collection: u64,
         write_version: u64,
         snapshot: &DbSnapshot,
-    ) -> Result<std::sync::Arc<InstalledCollection>> {
+    ) -> Result<Arc<InstalledCollection>> {
         let installed = self.current(collection, write_version)?;
         if snapshot.sequence() < installed.since {
             return Err(Error::Postponed);
