@@ -17,7 +17,7 @@ from documents.store.facts import CollectionFacts, IndexFacts
 from documents.store.keys import BEHIND_ALL
 from foundation.postgres import Statement, StatementRunner
 from foundation.postgres.arrays import byteas
-from foundation.postgres.session import Oid, int8
+from foundation.postgres.session import Oid, Step, int8
 from rillbase_native import Bounds, Filter, Sort
 
 Range = tuple[bytes, bytes | None]
@@ -28,6 +28,9 @@ _ARRAY_OPERAND = re.compile(rb"\x04(\$eq|\d+)\0")
 EVERYTHING: list[Range] = [(b"", None)]
 #: Counting stops here: above this number, the plans do not differ much.
 COUNT_AT_MOST = 2_000
+#: How many documents are read in their order while one is read by an entry, and the size of a
+#: collection from which on it is not read as a whole.
+SCANNED_PER_ENTRY, MOST_SCANNED = 5, 200_000
 
 _COUNT = Statement(
     "SELECT (SELECT count(*) FROM (SELECT 1 FROM unnest($2::bytea[], $3::bytea[]) AS r(low, high) "
@@ -36,6 +39,11 @@ _COUNT = Statement(
     # The empty key denotes documents that have several keys.
     "EXISTS (SELECT 1 FROM documents_indexentry m WHERE m.index_number = $1 AND m.key = '')",
     (Oid.INT8, Oid.BYTEA_ARRAY, Oid.BYTEA_ARRAY, Oid.INT8),
+)
+_COUNT_SOME = Statement(
+    "SELECT count(*) FROM (SELECT 1 FROM documents_document WHERE collection_id = $1 LIMIT $2) "
+    "AS first",
+    (Oid.UUID, Oid.INT8),
 )
 
 
@@ -128,8 +136,11 @@ async def choose(
     *,
     n_rows: int,
     in_order: bool = True,
+    needs_all: bool = False,
 ) -> CandidatePlan:
-    """Choose a plan. `in_order` False: an index's order turned out to differ from the sort's."""
+    """Choose a plan. `in_order` False: an index's order turned out to differ from the sort's.
+    `needs_all`: all matches are read, in any order.
+    """
     by_id = query_filter.id_bounds()
     order: Literal["id", "any"] = "id" if sort.by_id else "any"
     if by_id is not None:
@@ -159,7 +170,38 @@ async def choose(
         return few
     if bounded and not sort.by_id:
         return bounded[0]
+    if bounded and needs_all and await _is_selective(session, collection, bounded[0]):
+        return bounded[0]
     return CandidatePlan(None, EVERYTHING, order)
+
+
+async def _is_selective(
+    session: StatementRunner, collection: CollectionFacts, plan: CandidatePlan
+) -> bool:
+    """Return whether an index with many entries leaves few enough of the documents to be read."""
+    number = plan.index.number if plan.index is not None else 0
+    most = MOST_SCANNED // SCANNED_PER_ENTRY
+    (result,) = await session.run([_counted(number, plan.ranges, most)])
+    entries = result.integer(0, 0)
+    return await has_more_than(session, collection, entries * SCANNED_PER_ENTRY)
+
+
+async def has_more_than(
+    session: StatementRunner, collection: CollectionFacts, documents: int
+) -> bool:
+    """Return whether a collection has more documents, deleted ones included."""
+    parameters = (collection.id.bytes, int8(documents + 1))
+    (result,) = await session.run([(_COUNT_SOME, parameters)])
+    return result.integer(0, 0) > documents
+
+
+def _counted(index_number: int, ranges: Sequence[Range], most: int) -> Step:
+    return _COUNT, (
+        int8(index_number),
+        byteas([low for low, _ in ranges]),
+        byteas([high or BEHIND_ALL for _, high in ranges]),
+        int8(most),
+    )
 
 
 def _plan_by_order(
@@ -196,15 +238,7 @@ async def _count(
         return []
     results = await session.run(
         [
-            (
-                _COUNT,
-                (
-                    int8(candidate.index.number),
-                    byteas([low for low, _ in bounds.ranges]),
-                    byteas([high or BEHIND_ALL for _, high in bounds.ranges]),
-                    int8(COUNT_AT_MOST),
-                ),
-            )
+            _counted(candidate.index.number, bounds.ranges, COUNT_AT_MOST)
             for candidate, bounds in bounded
         ]
     )

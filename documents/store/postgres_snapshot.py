@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from documents.outbox.entries import TransactionSnapshot
 from documents.store import bodies
 from documents.store.facts import CollectionFacts
-from documents.store.planner import CandidatePlan, choose
+from documents.store.planner import CandidatePlan, choose, has_more_than
 from documents.store.reads import BY_KEY, CHECK, is_current, row
 from documents.store.scan import (
     FIRST_BATCH,
@@ -33,11 +33,6 @@ SMALLEST_BATCH = 16
 _COUNT_ALL = Statement(
     "SELECT count(*) FROM documents_document WHERE collection_id = $1 AND body IS NOT NULL",
     (Oid.UUID,),
-)
-_COUNT_SOME = Statement(
-    "SELECT count(*) FROM (SELECT 1 FROM documents_document WHERE collection_id = $1 LIMIT $2) "
-    "AS first",
-    (Oid.UUID, Oid.INT8),
 )
 _SNAPSHOT = Statement("SELECT pg_current_snapshot()::text")
 _SIZE = Statement(
@@ -75,6 +70,7 @@ class PostgresSnapshot:
             request.sort,
             n_rows=request.rows,
             in_order=request.in_order and not request.needs_all,
+            needs_all=request.needs_all,
         )
         if request.needs_all:
             plan = replace(plan, order="any")
@@ -99,9 +95,7 @@ class PostgresSnapshot:
             yield CandidateBatch(rows, len(rows))
 
     async def has_more_than(self, collection: CollectionFacts, documents: int) -> bool:
-        parameters = (collection.id.bytes, int8(documents + 1))
-        (result,) = await self.session.run([(_COUNT_SOME, parameters)])
-        return result.integer(0, 0) > documents
+        return await has_more_than(self.session, collection, documents)
 
     async def count_all(self, collection: CollectionFacts) -> int:
         (result,) = await self.session.run([(_COUNT_ALL, (collection.id.bytes,))])

@@ -20,6 +20,12 @@ use crate::usage::IndexQuery;
 /// Counting stops here: above this number, plans do not differ much.
 const COUNT_AT_MOST: usize = 2_000;
 
+/// How many documents are read in their order while one is read by an entry.
+const SCANNED_PER_ENTRY: u64 = 20;
+
+/// Servers do not read larger collections as a whole.
+const MOST_SCANNED: u64 = 200_000;
+
 /// More entries than these may have lists that are too large to be read together.
 const MAX_SINGLE_ENTRIES: usize = 64;
 
@@ -218,11 +224,40 @@ impl Collections {
                 return Ok(plan);
             }
         }
-        let chosen = few.or_else(|| narrowest.filter(|_| !is_by_id));
+        let mut chosen = few.or_else(|| narrowest.filter(|_| !is_by_id));
+        if chosen.is_none()
+            && !request.in_order
+            && let Some(many) = narrowest
+            && self.is_selective(&installed, many, snapshot)?
+        {
+            chosen = Some(many);
+        }
         Ok(chosen.map_or_else(
             || ScanPlan::by_id(EncodedRange::everything(), order),
             |chosen| chosen.plan(PlanOrder::Unordered, false),
         ))
+    }
+
+    /// Whether an index with many entries leaves few enough of the documents to be read.
+    fn is_selective(
+        &self,
+        installed: &InstalledCollection,
+        candidate: &UsableIndex<'_>,
+        snapshot: &DbSnapshot,
+    ) -> Result<bool> {
+        let (index, Some(bounds)) = (candidate.index, &candidate.bounds) else {
+            return Ok(false);
+        };
+        if !index.technique.is_stored() {
+            return Ok(false);
+        }
+        let documents = self.counts(installed.number, Some(snapshot))?.documents;
+        if documents > MOST_SCANNED {
+            return Ok(true);
+        }
+        let most = usize::try_from(documents / SCANNED_PER_ENTRY).unwrap_or(usize::MAX);
+        let place = ((installed.number, index.number), index.forms());
+        Ok(self.count_entries(place, &bounds.ranges, most, snapshot)? < most)
     }
 
     /// A plan in the order of times, by the narrowest index that has it.

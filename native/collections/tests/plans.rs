@@ -90,3 +90,17 @@ fn an_index_that_is_being_built_is_not_read() {
     assert_eq!((by_id.index, by_id.order), (0, PlanOrder::ById));
     assert_eq!(by_id.ranges.len(), 1);
 }
+
+/// When all matches are read, reading by an index pays if it leaves a small part of the documents.
+#[test]
+fn all_matches_are_read_by_an_index_with_many_entries_if_there_are_many_more_documents() {
+    let documents: Vec<String> = (0..45_000)
+        .map(|n| format!(r#"{{"_id":{n},"tags":{}}}"#, if n < 2_200 { 1 } else { 2 }))
+        .collect();
+    let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+    let opened = opened(&documents);
+    let chosen = |filter| plan(&opened, filter, "[]", false).index;
+    assert_eq!(chosen(r#"{"tags":1}"#), 1);
+    assert_eq!(chosen(r#"{"tags":2}"#), 0);
+    assert_eq!(plan(&opened, r#"{"tags":1}"#, "[]", true).index, 0);
+}
