@@ -1,7 +1,7 @@
 //! Where an error is in the body that was sent.
 //!
 //! An operation is applied without its body, so its errors are located in its operators or in the
-//! resulting document. Whoever has parsed the body completes them.
+//! resulting document. The server, which has parsed the body, adds where the operation is in it.
 
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::error::ParseLocation;

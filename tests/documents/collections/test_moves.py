@@ -28,7 +28,7 @@ INDEXES = [
 ]
 OTHER = {Backend.POSTGRES: Backend.NATIVE, Backend.NATIVE: Backend.POSTGRES}
 both_directions = pytest.mark.parametrize("backend", list(Backend))
-#: What writers do before the move begins, and while it goes on.
+#: Writes before the move begins, and documents of each writer.
 BEFORE, IDS = 200, 60
 DATA = "/v1/collections/things"
 

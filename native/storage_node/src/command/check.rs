@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rillbase_collections::{CandidatePosition, CheckedPart};
 
 use super::CommandStep;
+use super::collections::{count, place};
 use super::upkeep::chore;
 use crate::node::NodeCore;
 use crate::refusal::Result;
@@ -23,8 +24,7 @@ pub(super) fn collection(
     mut words: Words<'_>,
     _: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let collection = session.namespace()?.collection(words.text()?)?;
-    let place = (collection, words.number()?);
+    let place = place(session, &mut words)?;
     let index = words.number::<u32>()?;
     let mut after = None;
     if words.take("AFTER") {
@@ -33,10 +33,7 @@ pub(super) fn collection(
             document: words.next()?.to_vec(),
         });
     }
-    let mut count = DEFAULT_COUNT;
-    if words.take("COUNT") {
-        count = words.number::<usize>()?.clamp(1, MAX_COUNT);
-    }
+    let count = count(&mut words, DEFAULT_COUNT, MAX_COUNT)?;
     words.end()?;
     let work = move |node: &Arc<NodeCore>| {
         let collections = &node.collections;

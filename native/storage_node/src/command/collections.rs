@@ -46,6 +46,21 @@ const MAX_CLAIM_KEY: usize = 64;
 pub(super) const MAX_TIME: Duration = Duration::from_millis(20);
 pub(super) const MAX_EXAMINED: usize = 10_000;
 
+/// Reads the name of a collection and the version of its definition that the caller has. Returns the
+/// collection's number, and the version.
+pub(super) fn place(session: &CommandSession, words: &mut Words<'_>) -> Result<(u64, u64)> {
+    let collection = session.namespace()?.collection(words.text()?)?;
+    Ok((collection, words.number()?))
+}
+
+/// Reads the option `COUNT`.
+pub(super) fn count(words: &mut Words<'_>, default: usize, most: usize) -> Result<usize> {
+    if !words.take("COUNT") {
+        return Ok(default);
+    }
+    Ok(words.number::<usize>()?.clamp(1, most))
+}
+
 pub(super) fn define(
     node: &NodeCore,
     session: &mut CommandSession,

@@ -11,7 +11,7 @@ use rillbase_documents::partition::hash_partition;
 use rillbase_query::bson::Document;
 
 use super::CommandStep;
-use super::collections::{MAX_EXAMINED, MAX_TIME};
+use super::collections::{MAX_EXAMINED, MAX_TIME, count, place};
 use super::follow::REPLY_BYTES;
 use super::upkeep::chore;
 use crate::copy_row::put_copy_row;
@@ -100,8 +100,7 @@ pub(super) fn apply(
     mut words: Words<'_>,
     _: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let collection = session.namespace()?.collection(words.text()?)?;
-    let write_version = words.number()?;
+    let place = place(session, &mut words)?;
     let mut copies = Vec::new();
     while !words.is_empty() {
         copies.push(OwnedCopy::read(&mut words)?);
@@ -112,7 +111,6 @@ pub(super) fn apply(
     }
     let work = move |node: &Arc<NodeCore>| {
         let copies: Vec<CopiedDocument<'_>> = copies.iter().map(OwnedCopy::document).collect();
-        let place = (collection, write_version);
         Ok(node.collections.store_copies(place, &copies)?)
     };
     Ok(chore(session.version, work, |reply, stored| {
@@ -126,12 +124,8 @@ pub(super) fn changed(
     mut words: Words<'_>,
     _: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let collection = session.namespace()?.collection(words.text()?)?;
-    let place = (collection, words.number()?);
-    let mut count = DEFAULT_COUNT;
-    if words.take("COUNT") {
-        count = words.number::<usize>()?.clamp(1, MAX_COUNT);
-    }
+    let place = place(session, &mut words)?;
+    let count = count(&mut words, DEFAULT_COUNT, MAX_COUNT)?;
     words.end()?;
     let work = move |node: &Arc<NodeCore>| {
         Ok(node
@@ -163,8 +157,7 @@ pub(super) fn copied(
     mut words: Words<'_>,
     _: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let collection = session.namespace()?.collection(words.text()?)?;
-    let place = (collection, words.number()?);
+    let place = place(session, &mut words)?;
     let mut copied = Vec::new();
     while !words.is_empty() {
         copied.push((words.next()?.to_vec(), words.number()?));
