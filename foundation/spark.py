@@ -42,7 +42,6 @@ _COMMON = {
     "spark.task.maxFailures": "1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.memory": "512m",
     # Names of settings whose values appear in no log.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|pepper|_url",
 }
@@ -56,6 +55,7 @@ _CLUSTER_TIMEOUTS = {
 #: The path of a socket has at most 107 bytes, of which its name takes 43.
 _LONGEST_SOCKET_FOLDER = 60
 STOP_S = 5.0
+DRIVER_MEMORY_MIB = 512
 
 
 class MissingSecret(Exception):
@@ -99,6 +99,7 @@ class SparkApplication:
         secret: str = "",
         settings: Mapping[str, str] | None = None,
         logs_start: bool = True,
+        memory_mib: int = DRIVER_MEMORY_MIB,
     ) -> None:
         # It logs each connection to the JVM that is closed.
         logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -110,6 +111,7 @@ class SparkApplication:
         conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(name)
         for key, value in _COMMON.items():
             conf.set(key, value)
+        conf.set("spark.driver.memory", f"{memory_mib}m")
         conf.set("spark.log.level", _LOG_LEVEL if logs_start else "OFF")
         conf.set("spark.driver.extraJavaOptions", f'-Djava.io.tmpdir="{self._folder}"')
         # The JVM's command line is visible to every account of the machine and contains what is

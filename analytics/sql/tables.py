@@ -138,7 +138,8 @@ class TableViews:
             plan, table, names, RowFilter(), self._reader, self._id_keys(plan)
         )
         files = [file for file in plan.authority if file.view == one.view.name]
-        untouched, touched = _split(files, table, operations)
+        bounds = _bounds(operations, table.key[0]) if operations.num_rows else None
+        untouched, touched = touched_files(files, bounds)
         parts = [self._files(untouched, one, columns)] if untouched else []
         if touched:
             parts.append(self._files_without(touched, one, columns, operations))
@@ -208,13 +209,16 @@ def _check_case(one: SqlTable) -> None:
         raise InvalidSql(detail, errors=[FieldProblem("/sql", "table", detail)])
 
 
-def _split(
-    files: Sequence[QueryFile], table: AnalyticsTable, operations: pa.Table
+def touched_files(
+    files: Sequence[QueryFile], bounds: tuple[Part, Part] | None
 ) -> tuple[list[QueryFile], list[QueryFile]]:
-    """Return the files without any of the operations' keys, and those that may have some."""
-    if not operations.num_rows:
+    """Return the files without any of the operations' keys, and those that may have some.
+
+    `bounds` are the least and the greatest first part of these keys; None: there are none.
+    """
+    if bounds is None:
         return [*files], []
-    low, high = _bounds(operations, table.key[0])
+    low, high = bounds
     touched = [
         file
         for file in files

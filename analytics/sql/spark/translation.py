@@ -1,0 +1,161 @@
+"""Generates Spark's SQL from a statement in DuckDB's dialect.
+
+Spark never receives a statement's text: it has functions that run programs and read any file. The
+statement is parsed, checked against lists of what is translated (`grammar`), given its meaning in
+Spark (`rules`), and written anew, with its texts as parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.tokens import TokenType
+
+from analytics.sql.parameters import Bound
+from analytics.sql.spark import grammar, rules
+from analytics.sql.spark.constants import Texts, bound_value, parameter, typed_number
+from analytics.sql.spark.grammar import Untranslatable
+
+_DIALECT = "duckdb"
+_NAME = re.compile(r"[^`$\x00-\x1f\x7f]{1,255}\Z")
+_MAX_CHARS = 1_000_000
+#: The types of tables' columns, as sqlglot reads them.
+SCHEMA_TYPES: Mapping[str, str] = {
+    "bool": "BOOLEAN",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkStatement:
+    """What Spark executes."""
+
+    text: str
+    #: The texts of the statement, by the names of parameters in `text`.
+    texts: Mapping[str, str]
+    #: The tables and views of the dataset that it reads.
+    tables: tuple[str, ...]
+    #: The names of all columns that it refers to, in lower case.
+    columns: frozenset[str]
+
+
+def translate(
+    sql: str,
+    tables: Mapping[str, Mapping[str, str]],
+    parameters: list[Bound] | dict[str, Bound],
+) -> SparkStatement:
+    """Return the statement for Spark; raise `Untranslatable` if it cannot have the same result.
+
+    `tables` has the columns of each table, with the names of their types in definitions.
+    """
+    try:
+        return _translate(sql, tables, parameters)
+    except SqlglotError as error:
+        raise Untranslatable("The statement has syntax that is not available on Spark.") from error
+    except RecursionError:
+        raise Untranslatable("The statement is nested too deeply for Spark.") from None
+
+
+def _translate(
+    sql: str,
+    tables: Mapping[str, Mapping[str, str]],
+    parameters: list[Bound] | dict[str, Bound],
+) -> SparkStatement:
+    trees = sqlglot.parse(_with_numbers(sql), read=_DIALECT)
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Query):
+        raise Untranslatable("Only one SELECT statement is available on Spark.")
+    _bind(tree, parameters)
+    grammar.check(tree)
+    names = _tables(tree, tables)
+    schema = {
+        name: {column: SCHEMA_TYPES[kind] for column, kind in columns.items()}
+        for name, columns in tables.items()
+    }
+    tree = qualify(tree, schema=cast("dict[str, object]", schema), dialect=_DIALECT)
+    tree = annotate_types(tree, schema=cast("dict[str, object]", schema), dialect=_DIALECT)
+    grammar.check(tree)
+    _check_names(tree)
+    columns = frozenset(column.name.lower() for column in tree.find_all(exp.Column))
+    for node in reversed([*tree.walk()]):
+        new = rules.rewritten(node)
+        if new is not node:
+            node.replace(new)
+    texts: Texts = {}
+    for literal in [*tree.find_all(exp.Literal)]:
+        if literal.is_string:
+            literal.replace(parameter(texts, literal.name))
+    text = tree.sql("spark", identify=True, comments=False)
+    if len(text) > _MAX_CHARS:
+        raise Untranslatable("The statement is too long for Spark.")
+    return SparkStatement(text, texts, names, columns)
+
+
+def _with_numbers(sql: str) -> str:
+    """Return a statement whose `?` have their numbers."""
+    parts, end, number = [], 0, 0
+    for token in sqlglot.tokenize(sql, read=_DIALECT):
+        if token.token_type is TokenType.PLACEHOLDER and token.text == "?":
+            number += 1
+            parts += [sql[end : token.start], f"${number}"]
+            end = token.end + 1
+    return "".join([*parts, sql[end:]])
+
+
+def _bind(tree: exp.Expression, parameters: list[Bound] | dict[str, Bound]) -> None:
+    """Replace parameters by their values, and give numbers their types."""
+    for node in [*tree.find_all(exp.Placeholder, exp.Parameter)]:
+        node.replace(bound_value(_value(str(node.name), parameters)))
+    for literal in [*tree.find_all(exp.Literal)]:
+        if not literal.is_string and not isinstance(
+            literal.parent, exp.Limit | exp.Offset | exp.DataTypeParam | exp.WindowSpec
+        ):
+            number = typed_number(literal)
+            if number is not literal:
+                literal.replace(number)
+
+
+def _value(name: str, parameters: list[Bound] | dict[str, Bound]) -> Bound:
+    if isinstance(parameters, dict):
+        values = {key.lower(): value for key, value in parameters.items()}
+        if name.lower() in values:
+            return values[name.lower()]
+    elif name.isdigit() and 1 <= int(name) <= len(parameters):
+        return parameters[int(name) - 1]
+    raise Untranslatable(f"The parameter {name[:63]!r} has no value.")
+
+
+def _tables(tree: exp.Expression, tables: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the tables that are read; raise `Untranslatable` for one that is not the dataset's.
+
+    The name of a common table expression may be that of a table, which then counts as read.
+    """
+    stored = {name.lower(): name for name in tables}
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    read = {}
+    for table in tree.find_all(exp.Table):
+        name = table.name.lower()
+        if not isinstance(table.this, exp.Identifier) or name not in stored.keys() | defined:
+            raise Untranslatable(f"The table {table.name[:63]!r} is not available on Spark.")
+        if name in stored:
+            read[stored[name]] = True
+    return tuple(read)
+
+
+def _check_names(tree: exp.Expression) -> None:
+    for identifier in tree.find_all(exp.Identifier):
+        if not _NAME.match(identifier.name):
+            raise Untranslatable(f"The name {identifier.name[:63]!r} is not available on Spark.")
