@@ -263,6 +263,18 @@ class Environment(BaseSettings):
         description="Disk space for local copies of the files that SQL statements read, if "
         "analytics tables are in an object store.",
     )
+    rillbase_sql_spark_rows: int = Field(
+        200_000_000,
+        ge=0,
+        description="Number of rows above which a SQL statement runs on Spark, if Spark can "
+        "execute it. Callers can choose the engine themselves.",
+    )
+    rillbase_sql_spark_memory_mib: int = Field(
+        2048,
+        ge=512,
+        description="Memory of the driver that executes SQL statements on Spark. Without "
+        "`RILLBASE_ANALYTICS_MASTER`, the statements themselves run in it.",
+    )
     rillbase_analytics_dir: str = Field(
         "",
         description="Location of the files of analytics tables, shared by web servers and the "

@@ -53,6 +53,7 @@ def _headers(name: str, request: StatementRequest, run: StatementRun) -> dict[st
         "Content-Type": f"{CSV}; charset=utf-8" if media_type == CSV else media_type,
         "Rillbase-State": str(run.state),
         "Rillbase-Freshness": str(run.freshness_s),
+        "Rillbase-Engine": run.engine,
     }
     if media_type != JSON:
         ending = next(ending for ending, kind in FORMATS.items() if kind == media_type)

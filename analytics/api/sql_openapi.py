@@ -41,6 +41,13 @@ SQL_BODY: JsonObject = members(
             "enum": ["json", "ndjson", "csv", "arrow", "parquet"],
             "description": "Takes precedence over the header `Accept`.",
         },
+        "engine": {
+            "type": "string",
+            "enum": ["auto", "duckdb", "spark"],
+            "default": "auto",
+            "description": "What executes the statement. `auto`: Spark, if it reads more rows than "
+            "the server's threshold and Spark can execute it; otherwise DuckDB.",
+        },
         "freshness": {
             "type": ["number", "string"],
             "description": "Maximum age in seconds of committed uploads that the result may lack. "
@@ -61,6 +68,7 @@ _ROWS = members(
             "description": "Age of the oldest committed upload that is missing from the result; 0 "
             "if none is missing.",
         },
+        "engine": {"type": "string", "description": "What has executed it: `duckdb` or `spark`."},
         "columns": {
             "type": "array",
             "items": members({"name": {"type": "string"}, "type": {"type": "string"}}),
@@ -70,6 +78,7 @@ _ROWS = members(
     },
     "state",
     "freshness_s",
+    "engine",
     "columns",
     "rows",
     "truncated",

@@ -30,7 +30,16 @@ ABANDONED_S = 24 * 3600
 METADATA_KEPT_S = 3600
 #: How long the name of an aborted upload cannot be reused.
 NAMES_KEPT_S = 7 * 24 * 3600
-_FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority")
+_FOLDERS = (
+    "incoming",
+    "segments",
+    "remapped",
+    "sorted",
+    "merged",
+    "changes",
+    "authority",
+    "results",
+)
 
 
 def datasets_with_leftovers() -> set[UUID]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
 from analytics.media_types import ARROW, CSV, JSON, NDJSON, PARQUET
@@ -14,7 +15,7 @@ from foundation.json_types import JsonObject, JsonValue
 
 MEMBERS = frozenset(
     {
-        *("sql", "parameters", "limit", "timeout", "format"),
+        *("sql", "parameters", "limit", "timeout", "format", "engine"),
         *("freshness", "state", "as_of", "since"),
     }
 )
@@ -28,6 +29,16 @@ FORMATS: Mapping[str, str] = {
     "arrow": ARROW,
     "parquet": PARQUET,
 }
+
+
+class SqlEngine(StrEnum):
+    """What executes a statement."""
+
+    AUTO = "auto"
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
 Parameters: TypeAlias = list[JsonValue] | dict[str, JsonValue]
 
 
@@ -41,6 +52,7 @@ class StatementRequest:
     media_type: str
     limit: int
     timeout_s: float
+    engine: SqlEngine
 
 
 def read_request(body: JsonValue, accept: str) -> StatementRequest:
@@ -62,6 +74,7 @@ def read_request(body: JsonValue, accept: str) -> StatementRequest:
         media_type,
         _limit(body.get("limit"), usual, most),
         _timeout(body.get("timeout")),
+        _engine(body.get("engine", SqlEngine.AUTO)),
     )
 
 
@@ -107,6 +120,12 @@ def _timeout(value: JsonValue) -> float:
     if not is_number or not 0 < value <= MAX_TIMEOUT_S:  # type: ignore[operator]
         raise _wrong("/timeout", f"Expected seconds, more than 0 and at most {MAX_TIMEOUT_S:.0f}.")
     return float(value)  # type: ignore[arg-type]
+
+
+def _engine(value: JsonValue) -> SqlEngine:
+    if not isinstance(value, str) or value not in [*SqlEngine]:
+        raise _wrong("/engine", f"Expected one of {', '.join(SqlEngine)}.")
+    return SqlEngine(value)
 
 
 def _wrong(pointer: str, detail: str) -> InvalidBody:

@@ -10,15 +10,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import cast
 
 from analytics.facts import DatasetFacts
 from analytics.query.files import ReadPlan
 from analytics.sql import source
-from analytics.sql.request import StatementRequest
+from analytics.sql.request import SqlEngine, StatementRequest
+from analytics.sql.spark.remote_run import Unsupported, is_available, rows_read, run_on_spark
 from analytics.sql.worker_pools import MAX_WAITING, pools
 from foundation.environment import environment
 from foundation.errors import (
     EvaluationFailed,
+    FieldProblem,
     InvalidBody,
     InvalidSql,
     QueryTooExpensive,
@@ -65,6 +68,7 @@ class StatementRun:
         self._session: Session | None = None
         self.state = 0
         self.freshness_s = 0.0
+        self.engine = SqlEngine.DUCKDB
 
     async def start(self) -> None:
         """Execute the statement until its result begins, or raise what is wrong with it."""
@@ -74,7 +78,7 @@ class StatementRun:
             await self._held.enter_async_context(pools.get().turn(str(self._dataset.tenant_id)))
             for _ in range(2):
                 try:
-                    await self._begin()
+                    await self._begin_on_any()
                 except _FileRemoved:
                     continue
                 return
@@ -103,7 +107,18 @@ class StatementRun:
         """End the worker, and free its slot."""
         await self._held.aclose()
 
-    async def _begin(self) -> None:
+    async def _begin_on_any(self) -> None:
+        """Execute the statement by the engine that the caller or the number of rows chooses."""
+        chosen = self._request.engine
+        try:
+            await self._begin(chosen)
+        except Unsupported as error:
+            if chosen is SqlEngine.SPARK:
+                detail = str(error)
+                raise InvalidSql(detail, errors=[FieldProblem("/sql", "engine", detail)]) from None
+            await self._begin(SqlEngine.DUCKDB)
+
+    async def _begin(self, chosen: SqlEngine) -> None:
         """Execute the statement in a new worker."""
         folders = await asyncio.to_thread(self._folders)
         async with AsyncExitStack() as held:
@@ -116,7 +131,14 @@ class StatementRun:
             )
             views = self._views(needs)
             plans = await self._plan([*views])
-            _checked(await session.ask(await self._described(plans, views)))
+            self.engine = self._engine(chosen, plans, views)
+            described = await self._described(plans, views)
+            reply = _checked(await session.ask(described))
+            if self.engine is SqlEngine.SPARK and "columns" in reply:
+                plan_files = cast("JsonObject", described["plans"])
+                rows = await run_on_spark(self._dataset, self._request, plan_files, self.state)
+                held.push_async_callback(rows.aclose)
+                _checked(await session.ask({"paths": [*rows.paths]}))
             self._session = session
             await self._held.enter_async_context(held.pop_all())
 
@@ -130,6 +152,20 @@ class StatementRun:
             for name, some in views.items()
             if isinstance(some, list)
         }
+
+    def _engine(
+        self, chosen: SqlEngine, plans: Mapping[str, ReadPlan], views: Mapping[str, list[str]]
+    ) -> SqlEngine:
+        """Return what executes the statement."""
+        if chosen is SqlEngine.DUCKDB:
+            return chosen
+        if not is_available(self._dataset):
+            if chosen is SqlEngine.SPARK:
+                detail = "This installation cannot execute SQL on Spark."
+                raise InvalidBody(detail, errors=[FieldProblem("/engine", "invalid", detail)])
+            return SqlEngine.DUCKDB
+        is_large = rows_read(plans, views) > environment().rillbase_sql_spark_rows
+        return SqlEngine.SPARK if chosen is SqlEngine.SPARK or is_large else SqlEngine.DUCKDB
 
     def _folders(self) -> tuple[Path, Path]:
         return source.readable_folder(self._dataset), source.temporary_folder()
@@ -145,6 +181,7 @@ class StatementRun:
             "plans": await asyncio.to_thread(source.provided, self._dataset, plans, views),
             "state": self.state,
             "freshness_s": self.freshness_s,
+            "engine": self.engine,
             "parameters": self._request.parameters,
             "media_type": self._request.media_type,
             "limit": self._request.limit,

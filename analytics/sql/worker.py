@@ -7,6 +7,11 @@ which follows as a stream.
     server  {"sql", "definition"}                      worker  {"tables"} or {"problem"}
     server  {"plans", "state", "parameters", …}        worker  {"ready"} or {"problem"} or {"gone"}
                                                        worker  bytes …, {"rows"} or {"problem"}
+
+If Spark executes the statement, the worker says whether DuckDB would, and then reads the rows:
+
+    server  {"engine": "spark", …}                     worker  {"columns"} or {"problem"}
+    server  {"paths"}                                  worker  {"ready"} …
 """
 
 from __future__ import annotations
@@ -42,8 +47,11 @@ arrow_setup.load()
 for _name in ("pyarrow.acero", "pyarrow.dataset"):
     import_module(_name)
 _engine = open_engine()
+#: Reads the rows that Spark has computed, once the other's settings are locked.
+_engine_of_rows = open_engine()
 #: Kept, since a worker cannot read the zone's file.
 _UTC = ZoneInfo("UTC")
+_NO_FILES: dict[str, Any] = {"authority": [], "later": [], "id_keys": {}}
 
 
 class _ExecuteRequest(TypedDict):
@@ -53,6 +61,8 @@ class _ExecuteRequest(TypedDict):
     plans: dict[str, dict[str, Any]]
     state: int
     freshness_s: float
+    #: What executes the statement: `duckdb`, which this process has, or `spark`.
+    engine: str
     parameters: list[JsonValue] | dict[str, JsonValue]
     media_type: str
     limit: int
@@ -88,9 +98,33 @@ def _execute(connection: socket.socket) -> None:
     messages.send_reply(connection, {"tables": _read_views(needed, needs)})
     request, _ = messages.receive_request(connection)
     typed = cast("_ExecuteRequest", request)
-    _prepare(typed, tables, needed, needs)
     parameters = bound(typed["parameters"])
-    _stream(connection, typed, _engine.execute(sql, parameters))
+    if typed["engine"] == "duckdb":
+        _prepare(typed, tables, needed, needs)
+        _stream(connection, typed, _engine.execute(sql, parameters))
+        return
+    # Spark has the rows; their columns are those that DuckDB gives the statement.
+    _prepare({**typed, "plans": dict.fromkeys(needs.tables, _NO_FILES)}, tables, needed, needs)
+    columns = _engine.execute(sql, parameters).description
+    messages.send_reply(connection, {"columns": len(columns)})
+    reply, _ = messages.receive_request(connection)
+    names, kinds = [name for name, *_ in columns], [str(kind) for _, kind, *_ in columns]
+    files = [str(path) for path in cast("list[str]", reply["paths"])]
+    _stream(connection, typed, _rows_of(files, kinds, EngineLimits(**typed["limits"])), names)
+
+
+def _rows_of(
+    files: Sequence[str], kinds: Sequence[str], limits: EngineLimits
+) -> duckdb.DuckDBPyConnection:
+    """Return the rows of a result's files, which have a column `c0`, `c1` … for each type."""
+    configure(_engine_of_rows, limits)
+    opened = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in files]
+    here = [f"/proc/self/fd/{number}" for number in opened]
+    allow_files(_engine_of_rows, here)
+    lock(_engine_of_rows)
+    values = ", ".join(f"CAST(c{number} AS {kind})" for number, kind in enumerate(kinds))
+    names = ", ".join(map(literal_text, here))
+    return _engine_of_rows.execute(f"SELECT {values} FROM read_parquet([{names}])")
 
 
 def _read_views(needed: Sequence[SqlTable], needs: StatementNeeds) -> JsonObject:
@@ -126,10 +160,14 @@ def _prepare(
 
 
 def _stream(
-    connection: socket.socket, request: _ExecuteRequest, result: duckdb.DuckDBPyConnection
+    connection: socket.socket,
+    request: _ExecuteRequest,
+    result: duckdb.DuckDBPyConnection,
+    names: Sequence[str] | None = None,
 ) -> None:
+    """Send a result. `names` are those of its columns, if it does not name them itself."""
     media_type, limit = request["media_type"], request["limit"]
-    names = distinct_names([name for name, *_ in result.description])
+    names = distinct_names(names or [name for name, *_ in result.description])
     kinds = [str(kind) for _, kind, *_ in result.description]
     check_types(names, kinds)
     reader = result.to_arrow_reader(rows_per_batch(media_type))
@@ -138,7 +176,11 @@ def _stream(
     first = next(batches, None)
     columns = [ResultColumn(name, kind) for name, kind in zip(names, kinds, strict=True)]
     sink = StreamSink(connection)
-    head: JsonObject = {"state": request["state"], "freshness_s": request["freshness_s"]}
+    head: JsonObject = {
+        "state": request["state"],
+        "freshness_s": request["freshness_s"],
+        "engine": request["engine"],
+    }
     writer = writer_for(media_type, sink, schema, columns, head)
     rows, more = _write(writer, first, limit)
     # What is wrong with the first rows is an error of the call. Later ones break the stream off.

@@ -19,23 +19,21 @@ _INTEGER = re.compile(r"\d{1,19}\Z")
 _DECIMAL = re.compile(r"(\d{0,37})\.(\d{0,37})\Z")
 _DOUBLE = re.compile(r"\d{1,40}(\.\d{0,40})?[eE][+-]?\d{1,3}\Z")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z")
-_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d(:?\d\d)?)?\Z"
-)
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d(:?\d\d)?)?\Z")
 _INT32, _INT64 = 2**31, 2**63
 _MAX_PRECISION = 38
 #: The values of the parameters of the generated SQL, by their names.
 Texts: TypeAlias = dict[str, str]
 
 
-def parameter(texts: Texts, text: str) -> exp.Expression:
+def parameter(texts: Texts, text: str) -> exp.Expr:
     """Return a reference to a text, which is passed beside the SQL."""
     name = f"t{len(texts)}"
     texts[name] = text
     return exp.Placeholder(this=name)
 
 
-def typed_number(literal: exp.Literal) -> exp.Expression:
+def typed_number(literal: exp.Literal) -> exp.Expr:
     """Return a number with the type that DuckDB gives it."""
     text = str(literal.this)
     if _INTEGER.match(text):
@@ -53,7 +51,7 @@ def typed_number(literal: exp.Literal) -> exp.Expression:
     raise Untranslatable(f"The number {text[:40]} is not available on Spark.")
 
 
-def bound_value(value: Bound) -> exp.Expression:
+def bound_value(value: Bound) -> exp.Expr:
     """Return the constant for a parameter of the statement."""
     if value is None:
         return exp.null()
@@ -75,7 +73,7 @@ def bound_value(value: Bound) -> exp.Expression:
     return exp.Paren(this=exp.Neg(this=number)) if text.startswith("-") else number
 
 
-def date_of(text: str) -> exp.Expression:
+def date_of(text: str) -> exp.Expr:
     """Return the date that a text stands for."""
     if not _DATE.match(text):
         raise Untranslatable(f"The date {text[:40]!r} is not available on Spark.")
@@ -86,7 +84,7 @@ def date_of(text: str) -> exp.Expression:
     return _cast(exp.Literal.string(normal), "DATE")
 
 
-def time_of(text: str) -> exp.Expression:
+def time_of(text: str) -> exp.Expr:
     """Return the time that a text stands for, in UTC unless it names another offset."""
     detail = f"The time {text[:40]!r} is not available on Spark."
     if not _TIME.match(text):
@@ -101,5 +99,5 @@ def time_of(text: str) -> exp.Expression:
     return _cast(exp.Literal.string(normal.isoformat()), "TIMESTAMPTZ")
 
 
-def _cast(node: exp.Expression, kind: str) -> exp.Expression:
+def _cast(node: exp.Expr, kind: str) -> exp.Expr:
     return exp.Cast(this=node, to=exp.DataType.build(kind, dialect="duckdb"))

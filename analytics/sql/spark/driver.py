@@ -104,10 +104,12 @@ class _Driver:
             settings={
                 **_SETTINGS,
                 "spark.sql.warehouse.dir": str(warehouse),
-                "spark.sql.shuffle.partitions": str(start["partitions"]),
             },
             memory_mib=start["memory_mib"],
         )
+        # What Spark logs of statements is about their plans and values; errors are in results.
+        self._application.context.setLogLevel("FATAL")
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         self._session = SparkSession(self._application.context)
         self.reply({"started": True})
 
@@ -157,10 +159,9 @@ class _Driver:
             return self._execute(statement, tables, named, translated)
         except (AnalysisException, ParseException) as error:
             logger.info("Spark does not execute a statement: %s", error.getCondition())
-            detail = "The statement has a form that is not available on Spark."
-            raise Untranslatable(detail) from None
+            raise Untranslatable(_FORM) from None
         except (PySparkException, Py4JJavaError) as error:
-            raise _as_api_error(error) from None
+            raise _explained(error) from None
 
     def _execute(
         self,
@@ -172,7 +173,7 @@ class _Driver:
         folder, target = statement["folder"], statement["target"]
         needed = needed_tables(named, translated.tables, translated.columns)
         if not needed.keys() <= statement["plans"].keys():
-            raise Untranslatable("The statement has a form that is not available on Spark.")
+            raise Untranslatable(_FORM)
         plans = {
             table: read_plan(statement["state"], in_folder(statement["plans"][table], folder))
             for table in needed
@@ -249,15 +250,22 @@ def _storable(result: DataFrame) -> DataFrame:
 _INTERVALS = (T.DayTimeIntervalType, T.YearMonthIntervalType, T.CalendarIntervalType)
 
 
-def _as_api_error(error: Exception) -> ApiError:
-    """Return an error of a statement as an error of the API, without Spark's own text."""
+def _explained(error: PySparkException | Py4JJavaError) -> Exception:
+    """Return why a statement has no result, without Spark's own text."""
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if condition in _CONDITIONS:
         return EvaluationFailed(_CONDITIONS[condition])
-    logger.warning("a statement failed on Spark: %s", str(error)[:2_000])
+    text = str(error)
+    logger.warning("a statement failed on Spark: %s", text[:2_000])
+    if "OutOfMemoryError" in text or "Cannot grow BufferHolder" in text:
+        return QueryTooExpensive("The statement takes more memory than Spark has.")
+    if isinstance(error, Py4JJavaError) and "SparkException" not in text:
+        # Spark's optimizer fails for some statements, such as correlated subqueries over unions.
+        return Untranslatable(_FORM)
     return EvaluationFailed("A value of the statement could not be computed.")
 
 
+_FORM = "The statement has a form that is not available on Spark."
 _CONDITIONS: Mapping[str | None, str] = {
     "ARITHMETIC_OVERFLOW": "A number is out of the range of its type.",
     "CAST_OVERFLOW": "A number is out of the range of its type.",

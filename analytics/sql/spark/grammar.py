@@ -19,7 +19,7 @@ def _parts(text: str) -> frozenset[str]:
 
 
 _ONE, _TWO = _parts("this"), _parts("this expression")
-_QUERIES: Mapping[type[exp.Expression], frozenset[str]] = {
+_QUERIES: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Select: _parts(
         "expressions from_ joins where group having qualify order limit offset distinct with_"
     ),
@@ -53,7 +53,7 @@ _QUERIES: Mapping[type[exp.Expression], frozenset[str]] = {
     exp.Star: _parts(""),
     exp.Tuple: _parts("expressions"),
 }
-_EXPRESSIONS: Mapping[type[exp.Expression], frozenset[str]] = {
+_EXPRESSIONS: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Literal: _parts("this is_string"),
     exp.Boolean: _ONE,
     exp.Null: _parts(""),
@@ -84,7 +84,7 @@ _EXPRESSIONS: Mapping[type[exp.Expression], frozenset[str]] = {
     exp.Interval: _parts("this unit"),
     exp.Var: _ONE,
 }
-_FUNCTIONS: Mapping[type[exp.Expression], frozenset[str]] = {
+_FUNCTIONS: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Abs: _ONE,
     exp.Ceil: _ONE,
     exp.Floor: _ONE,
@@ -111,7 +111,7 @@ _FUNCTIONS: Mapping[type[exp.Expression], frozenset[str]] = {
     exp.DateTrunc: _parts("this unit"),
     exp.AtTimeZone: _parts("this zone"),
 }
-_AGGREGATES: Mapping[type[exp.Expression], frozenset[str]] = {
+_AGGREGATES: Mapping[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys((exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max), _ONE),
     **dict.fromkeys((exp.LogicalAnd, exp.LogicalOr), _ONE),
     **dict.fromkeys((exp.Variance, exp.VariancePop, exp.Stddev), _ONE),
@@ -129,7 +129,7 @@ _AGGREGATES: Mapping[type[exp.Expression], frozenset[str]] = {
     exp.LastValue: _ONE,
     exp.NthValue: _parts("this offset"),
 }
-PARTS: Mapping[type[exp.Expression], frozenset[str]] = {
+PARTS: Mapping[type[exp.Expr], frozenset[str]] = {
     **_QUERIES,
     **_EXPRESSIONS,
     **_FUNCTIONS,
@@ -141,7 +141,7 @@ class Untranslatable(Exception):
     """The statement has a part that Spark does not execute in the same way."""
 
 
-def check(tree: exp.Expression) -> None:
+def check(tree: exp.Expr) -> None:
     """Raise `Untranslatable` for a construct that is not in the lists."""
     for node in tree.walk():
         parts = PARTS.get(type(node))
@@ -155,7 +155,7 @@ def check(tree: exp.Expression) -> None:
             )
 
 
-def _name(node: exp.Expression) -> str:
+def _name(node: exp.Expr) -> str:
     """Return what users call a construct."""
     if isinstance(node, exp.Anonymous):
         return f"The function {str(node.this)[:63]!r}"

@@ -17,7 +17,7 @@ from analytics.sql.spark import letters
 from analytics.sql.spark.constants import date_of, time_of
 from analytics.sql.spark.grammar import Untranslatable
 
-Rule = Callable[[exp.Expression], exp.Expression]
+Rule = Callable[[exp.Expr], exp.Expr]
 
 _T = exp.DataType.Type
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}\Z")
@@ -39,7 +39,7 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
-_KINDS: Mapping[exp.DataType.Type, Kind] = {
+_KINDS: Mapping[object, Kind] = {
     **dict.fromkeys((_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT, _T.INT128), Kind.INTEGER),
     _T.DECIMAL: Kind.DECIMAL,
     _T.DOUBLE: Kind.DOUBLE,
@@ -54,7 +54,7 @@ _TIMES = frozenset({Kind.DATE, Kind.TIME})
 _ANY = frozenset({Kind.NULL})
 
 
-def kind_of(node: exp.Expression | None) -> Kind:
+def kind_of(node: exp.Expr | None) -> Kind:
     if isinstance(node, exp.Null):
         return Kind.NULL
     if node is not None and node.type is not None and node.type.this in _KINDS:
@@ -62,7 +62,7 @@ def kind_of(node: exp.Expression | None) -> Kind:
     return kind_of(node.this) if isinstance(node, exp.Paren | exp.Alias) else Kind.UNKNOWN
 
 
-def rewritten(node: exp.Expression) -> exp.Expression:
+def rewritten(node: exp.Expr) -> exp.Expr:
     """Return what takes the place of a node whose operands are rewritten already."""
     rule = _RULES.get(type(node))
     if rule is None:
@@ -77,17 +77,17 @@ def rewritten(node: exp.Expression) -> exp.Expression:
 # Comparisons
 
 
-def _compare(node: exp.Expression) -> exp.Expression:
+def _compare(node: exp.Expr) -> exp.Expr:
     _align(node, ["this", "expression"])
     return node
 
 
-def _between(node: exp.Expression) -> exp.Expression:
+def _between(node: exp.Expr) -> exp.Expr:
     _align(node, ["this", "low", "high"])
     return node
 
 
-def _in(node: exp.Expression) -> exp.Expression:
+def _in(node: exp.Expr) -> exp.Expr:
     if node.args.get("query") is not None:
         return node
     values = node.expressions
@@ -97,12 +97,12 @@ def _in(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _align(node: exp.Expression, names: list[str]) -> None:
+def _align(node: exp.Expr, names: list[str]) -> None:
     for name, operand in zip(names, _aligned([node.args[n] for n in names]), strict=True):
         node.set(name, operand)
 
 
-def _aligned(operands: list[exp.Expression]) -> list[exp.Expression]:
+def _aligned(operands: list[exp.Expr]) -> list[exp.Expr]:
     """Return operands of one kind: texts beside dates and times become these."""
     kinds = {kind_of(one) for one in operands if not _is_text_constant(one)} - _ANY
     if kinds and kinds <= _TIMES:
@@ -119,11 +119,11 @@ def _same_kind(kinds: set[Kind]) -> None:
         raise Untranslatable("Values of different types in one expression need casts on Spark.")
 
 
-def _is_text_constant(node: exp.Expression) -> bool:
+def _is_text_constant(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
-def _like(node: exp.Expression) -> exp.Expression:
+def _like(node: exp.Expr) -> exp.Expr:
     pattern = node.expression
     _require(node.this, {Kind.TEXT})
     if not _is_text_constant(pattern):
@@ -133,12 +133,13 @@ def _like(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _like_in_any_case(node: exp.Expression) -> exp.Expression:
+def _like_in_any_case(node: exp.Expr) -> exp.Expr:
     _require(node.this, {Kind.TEXT})
     pattern, table = node.expression, letters.lower()
     if _is_text_constant(pattern):
         pattern = exp.Literal.string(pattern.name.translate(str.maketrans(*table)))
-    like = exp.Like(this=_letters(node.this, table), expression=pattern)
+    negated = node.args.get("negate")
+    like = exp.Like(this=_letters(node.this, table), expression=pattern, negate=negated)
     like.this.type = node.this.type
     return _like(like)
 
@@ -146,7 +147,7 @@ def _like_in_any_case(node: exp.Expression) -> exp.Expression:
 # Choices
 
 
-def _case(node: exp.Expression) -> exp.Expression:
+def _case(node: exp.Expr) -> exp.Expr:
     branches = [*(one.args["true"] for one in node.args["ifs"])]
     if (default := node.args.get("default")) is not None:
         branches.append(default)
@@ -160,14 +161,14 @@ def _case(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _if(node: exp.Expression) -> exp.Expression:
+def _if(node: exp.Expr) -> exp.Expr:
     if not isinstance(node.parent, exp.Case):
         branches = [node.args["true"], node.args.get("false")]
         _same_kind({kind_of(one) for one in branches if one is not None} - _ANY)
     return node
 
 
-def _alternatives(node: exp.Expression) -> exp.Expression:
+def _alternatives(node: exp.Expr) -> exp.Expr:
     operands = _aligned([node.this, *node.expressions])
     node.set("this", operands[0])
     node.set("expressions", operands[1:])
@@ -177,7 +178,7 @@ def _alternatives(node: exp.Expression) -> exp.Expression:
 # Arithmetic
 
 
-def _add(node: exp.Expression) -> exp.Expression:
+def _add(node: exp.Expr) -> exp.Expr:
     operands = (node.this, node.expression)
     kinds = {*map(kind_of, operands)}
     if kinds - _ANY <= _NUMBERS:
@@ -198,13 +199,13 @@ def _add(node: exp.Expression) -> exp.Expression:
     raise _operands(node)
 
 
-def _multiply(node: exp.Expression) -> exp.Expression:
+def _multiply(node: exp.Expr) -> exp.Expr:
     _require(node.this, _NUMBERS)
     _require(node.expression, _NUMBERS)
     return node
 
 
-def _divide(node: exp.Expression) -> exp.Expression:
+def _divide(node: exp.Expr) -> exp.Expr:
     """Division by zero is infinite in DuckDB, and an error in Spark."""
     _multiply(node)
     by = node.expression
@@ -212,7 +213,7 @@ def _divide(node: exp.Expression) -> exp.Expression:
     quotient = exp.Div(this=exp.Paren(this=dividend), expression=exp.Paren(this=divisor))
     if _is_nonzero(by):
         return exp.Paren(this=quotient)
-    infinite = exp.Case(
+    infinite: exp.Expr = exp.Case(
         ifs=[
             exp.If(
                 this=exp.EQ(
@@ -234,13 +235,13 @@ def _divide(node: exp.Expression) -> exp.Expression:
     )
 
 
-def _whole_division(node: exp.Expression) -> exp.Expression:
+def _whole_division(node: exp.Expr) -> exp.Expr:
     """Division of integers by zero is null in DuckDB, and an error in Spark."""
     for operand in (node.this, node.expression):
         _require(operand, {Kind.INTEGER})
     name = "DIV" if isinstance(node, exp.IntDiv) else "%"
     by = node.expression
-    plain: exp.Expression
+    plain: exp.Expr
     if name == "DIV":
         plain = exp.IntDiv(this=exp.Paren(this=node.this), expression=exp.Paren(this=by))
     else:
@@ -251,21 +252,22 @@ def _whole_division(node: exp.Expression) -> exp.Expression:
     return _choice((is_zero, exp.null()), default=plain)
 
 
-def _negate(node: exp.Expression) -> exp.Expression:
+def _negate(node: exp.Expr) -> exp.Expr:
     _require(node.this, _NUMBERS)
     return node
 
 
-def _integers(node: exp.Expression) -> exp.Expression:
+def _integers(node: exp.Expr) -> exp.Expr:
     for operand in (node.this, node.expression):
         _require(operand, {Kind.INTEGER})
     return node
 
 
-def _round_up(node: exp.Expression) -> exp.Expression:
+def _round_up(node: exp.Expr) -> exp.Expr:
     """The result is a double, whose zero has the sign of the argument."""
-    value = node.this
-    _require(value, {Kind.DOUBLE})
+    _require(node.this, {Kind.DOUBLE})
+    value = _double(node.this)
+    to_zero: exp.Expr
     if isinstance(node, exp.Ceil):
         to_zero = exp.And(
             this=exp.GT(this=_in_parens(value), expression=exp.Literal.number(-1)),
@@ -276,15 +278,16 @@ def _round_up(node: exp.Expression) -> exp.Expression:
     is_small = exp.LT(this=exp.Abs(this=value.copy()), expression=exp.Literal.number("1E15"))
     return _choice(
         (to_zero, _signed_zero(value)),
-        (is_small, _cast(node.copy(), "DOUBLE")),
+        (is_small, _double(type(node)(this=value.copy()))),
         default=value.copy(),
     )
 
 
-def _round(node: exp.Expression) -> exp.Expression:
+def _round(node: exp.Expr) -> exp.Expr:
     """DuckDB multiplies, rounds to a whole number and divides."""
-    value, places = node.this, node.args.get("decimals")
-    _require(value, {Kind.DOUBLE})
+    places = node.args.get("decimals")
+    _require(node.this, {Kind.DOUBLE})
+    value = _double(node.this)
     digits = 0 if places is None else _whole_number(places, "ROUND")
     if digits > _MAX_DECIMALS:
         raise Untranslatable("ROUND to more than 15 places is not available on Spark.")
@@ -299,7 +302,7 @@ def _round(node: exp.Expression) -> exp.Expression:
     )
 
 
-def _square_root(node: exp.Expression) -> exp.Expression:
+def _square_root(node: exp.Expr) -> exp.Expr:
     """Negative numbers have no root in DuckDB; in Spark it is NaN."""
     _require(node.this, _NUMBERS)
     value = _double(node.this)
@@ -311,7 +314,7 @@ def _square_root(node: exp.Expression) -> exp.Expression:
 # Aggregates
 
 
-def _sum(node: exp.Expression) -> exp.Expression:
+def _sum(node: exp.Expr) -> exp.Expr:
     """Sums of integers have 128 bits in DuckDB."""
     value = _argument(node)
     _require(value, _NUMBERS)
@@ -320,53 +323,70 @@ def _sum(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _of_doubles(node: exp.Expression) -> exp.Expression:
+def _of_doubles(node: exp.Expr) -> exp.Expr:
     value = _argument(node)
     _require(value, _NUMBERS)
     _set_argument(node, _double(value))
     return node
 
 
-def _count(node: exp.Expression) -> exp.Expression:
+def _count(node: exp.Expr) -> exp.Expr:
     if isinstance(node.this, exp.Distinct) and len(node.this.expressions) != 1:
         raise Untranslatable("count(DISTINCT) of several values is not available on Spark.")
     return node
 
 
-def _extreme(node: exp.Expression) -> exp.Expression:
+def _extreme(node: exp.Expr) -> exp.Expr:
     if kind_of(_argument(node)) is Kind.UNKNOWN:
         raise _operands(node)
     return node
 
 
-def _argument(node: exp.Expression) -> exp.Expression:
+def _argument(node: exp.Expr) -> exp.Expr:
     inner = node.this
     if isinstance(inner, exp.Distinct):
         if len(inner.expressions) != 1:
             raise _operands(node)
-        only: exp.Expression = inner.expressions[0]
+        only: exp.Expr = inner.expressions[0]
         return only
     return inner  # type: ignore[no-any-return]
 
 
-def _set_argument(node: exp.Expression, value: exp.Expression) -> None:
+def _set_argument(node: exp.Expr, value: exp.Expr) -> None:
     if isinstance(node.this, exp.Distinct):
         node.this.set("expressions", [value])
     else:
         node.set("this", value)
 
 
-def _frame(node: exp.Expression) -> exp.Expression:
+def _window(node: exp.Expr) -> exp.Expr:
+    """Spark has no FILTER of window functions: the other rows' values become null."""
+    function = node.this
+    if isinstance(function, exp.Filter):
+        aggregate, condition = function.this, function.expression.this
+        if not isinstance(aggregate, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
+            raise _operands(function)
+        if isinstance(aggregate.this, exp.Distinct):
+            raise _operands(function)
+        value = aggregate.this
+        if isinstance(value, exp.Star):
+            value = exp.Literal.number(1)
+        aggregate.set("this", exp.Case(ifs=[exp.If(this=condition, true=value)]))
+        node.set("this", aggregate)
+    return node
+
+
+def _frame(node: exp.Expr) -> exp.Expr:
     if node.args.get("kind") not in (None, "ROWS", "RANGE", "rows", "range"):
         raise Untranslatable("Window frames of GROUPS are not available on Spark.")
     for part in ("start", "end"):
         bound = node.args.get(part)
-        if isinstance(bound, exp.Expression):
+        if isinstance(bound, exp.Expr):
             _whole_number(bound, "a window frame")
     return node
 
 
-def _grouping(node: exp.Expression) -> exp.Expression:
+def _grouping(node: exp.Expr) -> exp.Expr:
     if len(node.expressions) != 1:
         raise Untranslatable("grouping() of several columns is not available on Spark.")
     return _cast(_call("grouping", node.expressions[0]), "BIGINT")
@@ -375,29 +395,29 @@ def _grouping(node: exp.Expression) -> exp.Expression:
 # Texts
 
 
-def _text(node: exp.Expression) -> exp.Expression:
+def _text(node: exp.Expr) -> exp.Expr:
     """Check that all operands are texts."""
     for operand in node.iter_expressions():
         _require(operand, {Kind.TEXT})
     return node
 
 
-def _lower(node: exp.Expression) -> exp.Expression:
+def _lower(node: exp.Expr) -> exp.Expr:
     _require(node.this, {Kind.TEXT})
     return _letters(node.this, letters.lower())
 
 
-def _upper(node: exp.Expression) -> exp.Expression:
+def _upper(node: exp.Expr) -> exp.Expr:
     _require(node.this, {Kind.TEXT})
     return _letters(node.this, letters.upper())
 
 
-def _letters(value: exp.Expression, table: tuple[str, str]) -> exp.Expression:
+def _letters(value: exp.Expr, table: tuple[str, str]) -> exp.Expr:
     source, target = map(exp.Literal.string, table)
     return _call("translate", value, source, target)
 
 
-def _substring(node: exp.Expression) -> exp.Expression:
+def _substring(node: exp.Expr) -> exp.Expr:
     _require(node.this, {Kind.TEXT})
     start, length = node.args.get("start"), node.args.get("length")
     if start is None or _whole_number(start, "a substring") < 1:
@@ -407,14 +427,14 @@ def _substring(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _end_of_text(node: exp.Expression) -> exp.Expression:
+def _end_of_text(node: exp.Expr) -> exp.Expr:
     _require(node.this, {Kind.TEXT})
     count = _whole_number(node.expression, "left and right")
     name = "left" if isinstance(node, exp.Left) else "right"
     return _call(name, node.this, exp.Literal.number(count))
 
 
-def _replace(node: exp.Expression) -> exp.Expression:
+def _replace(node: exp.Expr) -> exp.Expr:
     _text(node)
     if not _is_text_constant(node.expression) or not node.expression.name:
         raise Untranslatable("replace() needs a constant text to search for on Spark.")
@@ -422,24 +442,26 @@ def _replace(node: exp.Expression) -> exp.Expression:
 
 
 def _call_with_text(name: str) -> Rule:
-    def rule(node: exp.Expression) -> exp.Expression:
+    def rule(node: exp.Expr) -> exp.Expr:
         _text(node)
         return _call(name, node.this, node.expression)
 
     return rule
 
 
-def _position(node: exp.Expression) -> exp.Expression:
+def _position(node: exp.Expr) -> exp.Expr:
     _text(node)
     return _cast(_call("instr", node.this, node.args["substr"]), "BIGINT")
 
 
-def _repeat(node: exp.Expression) -> exp.Expression:
+def _repeat(node: exp.Expr) -> exp.Expr:
     _require(node.this, {Kind.TEXT})
-    return _call("repeat", node.this, exp.Literal.number(_whole_number(node.args["times"], "repeat")))
+    return _call(
+        "repeat", node.this, exp.Literal.number(_whole_number(node.args["times"], "repeat"))
+    )
 
 
-def _concatenate(node: exp.Expression) -> exp.Expression:
+def _concatenate(node: exp.Expr) -> exp.Expr:
     for part in ("this", "expression"):
         operand = node.args[part]
         _require(operand, {Kind.TEXT, Kind.INTEGER, Kind.BOOLEAN})
@@ -466,7 +488,7 @@ _FIELDS: Mapping[str, str] = {
 _TRUNCATED = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 
 
-def _interval(node: exp.Expression) -> exp.Expression:
+def _interval(node: exp.Expr) -> exp.Expr:
     unit, amount = node.args.get("unit"), node.this
     name = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
     if name not in _UNITS or not isinstance(amount, exp.Literal) or not _WHOLE.match(amount.name):
@@ -477,7 +499,7 @@ def _interval(node: exp.Expression) -> exp.Expression:
     return exp.Interval(this=exp.Literal.number(count), unit=exp.var(name))
 
 
-def _extract(node: exp.Expression) -> exp.Expression:
+def _extract(node: exp.Expr) -> exp.Expr:
     return _field(node.name.upper(), node.expression)
 
 
@@ -485,12 +507,10 @@ def _named_field(name: str) -> Rule:
     return lambda node: _field(name, node.this)
 
 
-def _field(name: str, value: exp.Expression) -> exp.Expression:
+def _field(name: str, value: exp.Expr) -> exp.Expr:
     _require(value, _TIMES)
     if name == "DOW":
-        number: exp.Expression = exp.Sub(
-            this=_call("dayofweek", value), expression=exp.Literal.number(1)
-        )
+        number: exp.Expr = exp.Sub(this=_call("dayofweek", value), expression=exp.Literal.number(1))
     elif name == "ISODOW":
         number = exp.Add(this=_call("weekday", value), expression=exp.Literal.number(1))
     elif name in _FIELDS:
@@ -500,16 +520,16 @@ def _field(name: str, value: exp.Expression) -> exp.Expression:
     return _cast(number, "BIGINT")
 
 
-def _truncate(node: exp.Expression) -> exp.Expression:
+def _truncate(node: exp.Expr) -> exp.Expr:
     unit = node.args.get("unit")
-    name = unit.name.upper() if isinstance(unit, exp.Expression) else ""
+    name = unit.name.upper() if isinstance(unit, exp.Expr) else ""
     _require(node.this, _TIMES)
     if name not in _TRUNCATED:
         raise Untranslatable(f"date_trunc({name[:40].lower()!r}) is not available on Spark.")
     return _call("date_trunc", exp.Literal.string(name), _cast(node.this, "TIMESTAMPTZ"))
 
 
-def _at_zone(node: exp.Expression) -> exp.Expression:
+def _at_zone(node: exp.Expr) -> exp.Expr:
     """Times without a zone are those of UTC here, so their results are the same."""
     zone = node.args.get("zone")
     if not isinstance(zone, exp.Literal) or not _ZONE.match(zone.name):
@@ -519,7 +539,7 @@ def _at_zone(node: exp.Expression) -> exp.Expression:
     return _call("from_utc_timestamp", node.this, zone)
 
 
-def _is_stored_time(node: exp.Expression) -> bool:
+def _is_stored_time(node: exp.Expr) -> bool:
     """Whether a node is a column of one of the dataset's tables, which have times with a zone."""
     select = node.find_ancestor(exp.Select)
     if not isinstance(node, exp.Column) or kind_of(node) is not Kind.TIME or select is None:
@@ -538,8 +558,8 @@ def _is_stored_time(node: exp.Expression) -> bool:
 # Casts
 
 
-def _convert(node: exp.Expression) -> exp.Expression:
-    target = _KINDS.get(node.to.this, Kind.UNKNOWN)
+def _convert(node: exp.Expr) -> exp.Expr:
+    target = _KINDS.get(node.args["to"].this, Kind.UNKNOWN)
     value = node.this
     if isinstance(value, exp.Literal) and not value.is_string and target in _NUMBERS:
         return node
@@ -567,10 +587,16 @@ _CONVERTED: Mapping[Kind, frozenset[Kind]] = {
 }
 
 
+def _common_table(node: exp.Expr) -> exp.Expr:
+    """MATERIALIZED changes no result."""
+    node.set("materialized", None)
+    return node
+
+
 # Parts of expressions
 
 
-def _require(node: exp.Expression, kinds: frozenset[Kind] | set[Kind]) -> None:
+def _require(node: exp.Expr, kinds: frozenset[Kind] | set[Kind]) -> None:
     kind = kind_of(node)
     if Kind.TEXT in kinds and _is_text_constant(node):
         return
@@ -578,18 +604,18 @@ def _require(node: exp.Expression, kinds: frozenset[Kind] | set[Kind]) -> None:
         raise _operands(node)
 
 
-def _operands(node: exp.Expression) -> Untranslatable:
+def _operands(node: exp.Expr) -> Untranslatable:
     text = node.sql("duckdb", comments=False)[:60]
     return Untranslatable(f"The types in {text!r} are not available on Spark.")
 
 
-def _whole_number(node: exp.Expression, place: str) -> int:
+def _whole_number(node: exp.Expr, place: str) -> int:
     if isinstance(node, exp.Literal) and not node.is_string and _WHOLE.match(node.name):
         return int(node.name)
     raise Untranslatable(f"{place} needs a constant whole number on Spark.")
 
 
-def _is_nonzero(node: exp.Expression) -> bool:
+def _is_nonzero(node: exp.Expr) -> bool:
     while isinstance(node, exp.Paren | exp.Neg | exp.Cast):
         node = node.this
     if not isinstance(node, exp.Literal) or node.is_string:
@@ -597,45 +623,44 @@ def _is_nonzero(node: exp.Expression) -> bool:
     return float(node.name) != 0.0
 
 
-def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[*arguments])
 
 
-def _cast(node: exp.Expression, kind: str) -> exp.Expression:
+def _cast(node: exp.Expr, kind: str) -> exp.Expr:
     to = exp.DataType.build(kind, dialect="duckdb")
     cast = exp.Cast(this=node, to=to)
     cast.type = to
     return cast
 
 
-def _double(node: exp.Expression) -> exp.Expression:
-    return node if kind_of(node) is Kind.DOUBLE else _cast(node, "DOUBLE")
+def _double(node: exp.Expr) -> exp.Expr:
+    """Return a value as a double. What counts as one may be a decimal in Spark."""
+    return _cast(node, "DOUBLE")
 
 
-def _special(name: str) -> exp.Expression:
+def _special(name: str) -> exp.Expr:
     return _cast(exp.Literal.string(name), "DOUBLE")
 
 
-def _zero() -> exp.Expression:
+def _zero() -> exp.Expr:
     return exp.Literal.number("0E0")
 
 
-def _signed_zero(value: exp.Expression) -> exp.Expression:
+def _signed_zero(value: exp.Expr) -> exp.Expr:
     return exp.Mul(this=_in_parens(value), expression=_zero())
 
 
-def _in_parens(node: exp.Expression) -> exp.Expression:
+def _in_parens(node: exp.Expr) -> exp.Expr:
     return exp.Paren(this=node.copy())
 
 
-def _choice(
-    *branches: tuple[exp.Expression, exp.Expression], default: exp.Expression
-) -> exp.Expression:
+def _choice(*branches: tuple[exp.Expr, exp.Expr], default: exp.Expr) -> exp.Expr:
     ifs = [exp.If(this=condition, true=value) for condition, value in branches]
     return exp.Paren(this=exp.Case(ifs=ifs, default=default))
 
 
-_RULES: Mapping[type[exp.Expression], Rule] = {
+_RULES: Mapping[type[exp.Expr], Rule] = {
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE), _compare),
     **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), _compare),
     exp.Nullif: _compare,
@@ -660,7 +685,9 @@ _RULES: Mapping[type[exp.Expression], Rule] = {
     **dict.fromkeys((exp.Stddev, exp.StddevSamp, exp.StddevPop), _of_doubles),
     exp.Count: _count,
     **dict.fromkeys((exp.Min, exp.Max), _extreme),
+    exp.Window: _window,
     exp.WindowSpec: _frame,
+    exp.CTE: _common_table,
     exp.Grouping: _grouping,
     exp.Length: _text,
     exp.MD5: _text,

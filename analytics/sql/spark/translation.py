@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from analytics.sql.parameters import Bound
 from analytics.sql.spark import grammar, rules
@@ -115,7 +115,7 @@ def _with_numbers(sql: str) -> str:
     return "".join([*parts, sql[end:]])
 
 
-def _bind(tree: exp.Expression, parameters: list[Bound] | dict[str, Bound]) -> None:
+def _bind(tree: exp.Expr, parameters: list[Bound] | dict[str, Bound]) -> None:
     """Replace parameters by their values, and give numbers their types."""
     for node in [*tree.find_all(exp.Placeholder, exp.Parameter)]:
         node.replace(bound_value(_value(str(node.name), parameters)))
@@ -138,7 +138,7 @@ def _value(name: str, parameters: list[Bound] | dict[str, Bound]) -> Bound:
     raise Untranslatable(f"The parameter {name[:63]!r} has no value.")
 
 
-def _tables(tree: exp.Expression, tables: Mapping[str, object]) -> tuple[str, ...]:
+def _tables(tree: exp.Expr, tables: Mapping[str, object]) -> tuple[str, ...]:
     """Return the tables that are read; raise `Untranslatable` for one that is not the dataset's.
 
     The name of a common table expression may be that of a table, which then counts as read.
@@ -155,7 +155,7 @@ def _tables(tree: exp.Expression, tables: Mapping[str, object]) -> tuple[str, ..
     return tuple(read)
 
 
-def _check_names(tree: exp.Expression) -> None:
+def _check_names(tree: exp.Expr) -> None:
     for identifier in tree.find_all(exp.Identifier):
         if not _NAME.match(identifier.name):
             raise Untranslatable(f"The name {identifier.name[:63]!r} is not available on Spark.")
