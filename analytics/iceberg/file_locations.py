@@ -1,0 +1,43 @@
+"""Where readers outside the installation find a dataset's files.
+
+Files in a local directory are read over HTTP as objects of S3. Clients of S3 drop a path from a
+store's endpoint, or sign requests without it. So the endpoint is the server's own address, and the
+beginning of the path is the bucket: path-style requests for the objects of the bucket `v1` reach
+`/v1/…`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+from analytics.locations import folder_of
+from analytics.pipeline.catalogue import ForeignFile
+
+FILES = "/v1/iceberg/files"
+
+
+class FileLocations:
+    """Replaces the locations of a dataset's files by those for readers, and back."""
+
+    def __init__(self, dataset_id: UUID) -> None:
+        folder = folder_of(dataset_id)
+        self.folder = folder if isinstance(folder, Path) else None
+        self._own = f"{folder.as_uri()}/"
+        #: Files in an object store have the same location for everyone.
+        self.public_prefix = f"s3:/{FILES}/{dataset_id}/" if self.folder else self._own
+
+    def public(self, location: str) -> str:
+        """Return the location for readers, or raise `ForeignFile`."""
+        return self.public_prefix + self.relative(location)
+
+    def own(self, path: str) -> str:
+        """Return the location of a path below the dataset's folder."""
+        return self._own + path
+
+    def relative(self, location: str) -> str:
+        """Return the path below the dataset's folder, or raise `ForeignFile`."""
+        path = location.removeprefix(self._own)
+        if path == location or ".." in path.split("/"):
+            raise ForeignFile(f"A table names a file outside its folder: {location[:400]}")
+        return path
