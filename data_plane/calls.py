@@ -120,7 +120,7 @@ class DataPlane:
         """Return the caller and its tenant."""
         return await authenticated(head)
 
-    def problem(self, error: ApiError, head: CallHead) -> CallResponse:  # noqa: ARG002 -- for others
+    def problem(self, error: ApiError, head: CallHead) -> CallResponse:
         """Respond with an error."""
         return problem_answer(error)
 

@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape
 from analytics.iceberg.file_credentials import signed_by
 from data_plane.calls import Call, DataPlane, note_caller
 from data_plane.http import CallHead, CallResponse
-from data_plane.http.router import RouteMatch
 from data_plane.http.response import PROBLEM_TYPE
+from data_plane.http.router import RouteMatch
 from foundation.api.rendering import to_json
 from foundation.asgi import Scope
 from foundation.errors import ApiError, MethodNotAllowed, NotFound

@@ -68,7 +68,7 @@ def _check(head: CallHead, dataset: str) -> tuple[Principal, TenantFacts]:
     except opaque_tokens.UnknownToken:
         raise InvalidCredentials("The access key does not exist.") from None
     kind, reference, tenant_slug, dataset_id, expires_at = json.loads(plain)
-    request = SignedRequest(head.method, head.path, head.query_string, head.headers)
+    request = SignedRequest(head.method, head.path, head.query, head.headers)
     signature.check(request, _secret_of(signature.access_key_id), timezone.now())
     if expires_at <= time.time():
         raise CredentialsExpired("The access key has expired. Load the table again.")

@@ -76,9 +76,7 @@ def manifest_list(files: FileIO, location: str, locations: FileLocations) -> Rew
     def change(record: Record, schema: StructType) -> str:
         path = _position(schema, _MANIFEST_PATH)
         named = str(record[path])
-        record[_position(schema, _MANIFEST_LENGTH)] = len(
-            manifest(files, named, locations).content
-        )
+        record[_position(schema, _MANIFEST_LENGTH)] = len(manifest(files, named, locations).content)
         record[path] = locations.public(named)
         return named
 
@@ -91,7 +89,10 @@ def manifest(files: FileIO, location: str, locations: FileLocations) -> Rewritte
 
     def change(record: Record, schema: StructType) -> str:
         position = _position(schema, _DATA_FILE)
-        data_file, path = record[position], _position(schema.fields[position].field_type, _FILE_PATH)
+        data_file, path = (
+            record[position],
+            _position(schema.fields[position].field_type, _FILE_PATH),
+        )
         named = str(data_file[path])
         data_file[path] = locations.public(named)
         return named
@@ -115,7 +116,7 @@ def _encode(
 ) -> bytes:
     sink = io.BytesIO()
     output = AvroOutputFile[Record](
-        cast(OutputFile, _MemoryFile(sink)), schema, name, metadata=metadata
+        cast("OutputFile", _MemoryFile(sink)), schema, name, metadata=metadata
     )
     # Random by default.
     output.sync_bytes = sha256(location.encode()).digest()[: len(output.sync_bytes)]
@@ -130,7 +131,7 @@ class _MemoryFile:
     def __init__(self, sink: io.BytesIO) -> None:
         self._sink = sink
 
-    def create(self, *, overwrite: bool) -> io.BytesIO:  # noqa: ARG002 -- the library's signature
+    def create(self, *, overwrite: bool) -> io.BytesIO:
         return self._sink
 
 

@@ -1,4 +1,4 @@
-"""Checks requests that are signed with Amazon's Signature Version 4, in the header `Authorization`."""
+"""Checks signatures of requests: Amazon's Signature Version 4, in the header `Authorization`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 from foundation.errors import InvalidCredentials
 
@@ -19,7 +19,8 @@ _TIME = "%Y%m%dT%H%M%SZ"
 _FORM = re.compile(
     rf"{ALGORITHM} Credential=(?P<key>[A-Za-z0-9_-]{{1,1000}})/(?P<date>[0-9]{{8}})"
     r"/(?P<region>[a-z0-9-]{1,60})/(?P<service>s3)/aws4_request, ?"
-    r"SignedHeaders=(?P<headers>[a-z0-9-]+(;[a-z0-9-]+){0,50}), ?Signature=(?P<signature>[0-9a-f]{64})"
+    r"SignedHeaders=(?P<headers>[a-z0-9-]+(;[a-z0-9-]+){0,50}), ?"
+    r"Signature=(?P<signature>[0-9a-f]{64})"
 )
 _REQUIRED = {"host", "x-amz-date"}
 _EMPTY = sha256(b"").hexdigest()
@@ -32,7 +33,7 @@ class SignedRequest:
     method: str
     #: Decoded.
     path: str
-    query: bytes
+    query: Mapping[str, str]
     headers: Mapping[str, str]
 
 
@@ -65,8 +66,8 @@ class RequestSignature:
             raise InvalidCredentials("The signature does not match the request.")
 
     def _canonical(self, request: SignedRequest) -> str:
-        pairs = parse_qsl(request.query.decode("latin-1"), keep_blank_values=True)
-        encoded = sorted((quote(name, safe="~"), quote(value, safe="~")) for name, value in pairs)
+        query = request.query.items()
+        encoded = sorted((quote(name, safe="~"), quote(value, safe="~")) for name, value in query)
         lines = [
             f"{name}:{' '.join(request.headers.get(name, '').split())}" for name in self.headers
         ]
@@ -95,7 +96,7 @@ def read_signature(authorization: str) -> RequestSignature:
     if match is None:
         raise InvalidCredentials(f"The request must be signed with {ALGORITHM} in its headers.")
     headers = tuple(match["headers"].split(";"))
-    if not _REQUIRED <= set(headers):
+    if not set(headers) >= _REQUIRED:
         raise InvalidCredentials("The signature must cover the headers Host and X-Amz-Date.")
     return RequestSignature(
         match["key"], match["date"], match["region"], headers, match["signature"]

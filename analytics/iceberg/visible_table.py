@@ -90,4 +90,4 @@ def missing(name: str) -> NotFound:
 
 
 def _reference(snapshot: int, kind: SnapshotRefType) -> SnapshotRef:
-    return SnapshotRef(snapshot_id=snapshot, snapshot_ref_type=kind)
+    return SnapshotRef.model_validate({"snapshot-id": snapshot, "type": kind})
