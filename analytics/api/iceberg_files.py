@@ -45,11 +45,12 @@ async def rows(call: Call) -> CallResponse:
     if not await in_scope(call, is_referenced):
         raise NotFound(_ABSENT)
     size = await in_thread(lambda: _size(folder, path))
-    return _in_part(call, path, size, lambda part: _read(folder / path, part))
+    # Files never change.
+    return _in_part(call, path.encode(), size, lambda part: _read(folder / path, part))
 
 
 async def metadata(call: Call) -> CallResponse:
-    """GET a manifest list or a manifest, with the locations that the reader uses."""
+    """GET a manifest list, a manifest or the table's metadata, with the reader's locations."""
     dataset_id, _ = _dataset(call)
     table, file = call.parameters["table"], call.parameters["file"]
     states = await in_scope(call, lambda: committed_states(dataset_id))
@@ -59,7 +60,7 @@ async def metadata(call: Call) -> CallResponse:
     async def read(part: _Part) -> AsyncIterator[bytes]:
         yield content[part.begin : part.end]
 
-    return _in_part(call, path, len(content), read)
+    return _in_part(call, content, len(content), read)
 
 
 def _dataset(call: Call) -> tuple[UUID, Path]:
@@ -75,6 +76,8 @@ def _dataset(call: Call) -> tuple[UUID, Path]:
 def _rewritten(dataset_id: UUID, table: str, path: str, states: CommittedStates) -> bytes:
     visible, locations = open_table(dataset_id, table, states), FileLocations(dataset_id)
     location = locations.own(path)
+    if location == visible.location:
+        return visible.metadata(locations.public).model_dump_json().encode()
     try:
         for snapshot in visible.snapshots:
             if snapshot.manifest_list == location:
@@ -108,13 +111,15 @@ class _Part:
 
 
 def _in_part(
-    call: Call, path: str, size: int, read: Callable[[_Part], AsyncIterator[bytes]]
+    call: Call, identity: bytes, size: int, read: Callable[[_Part], AsyncIterator[bytes]]
 ) -> CallResponse:
-    """Respond with the range of a file that the request names, or with all of it."""
+    """Respond with the range of a file that the request names, or with all of it.
+
+    Files with the same `identity` are equal.
+    """
     headers = {
         "Accept-Ranges": "bytes",
-        # Files never change.
-        "ETag": f'"{sha256(path.encode()).hexdigest()[:32]}"',
+        "ETag": f'"{sha256(identity).hexdigest()[:32]}"',
     }
     match = _RANGE.fullmatch(call.head.headers.get("Range", ""))
     part = _Part(0, size)

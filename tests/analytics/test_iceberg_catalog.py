@@ -113,16 +113,17 @@ def test_a_dataset_has_no_tables_before_its_first_committed_state(shop: DatasetC
 
 
 def test_a_snapshot_of_a_state_that_was_not_committed_is_not_visible(shop: DatasetClient) -> None:
+    from analytics.models import Dataset, Run
     from analytics.pipeline.catalogue import FileReplacement
     from analytics.schema import tables_of
 
     fill(shop)
     committed = catalogue_of(shop).load_table(("shop", "orders")).metadata
-    standing = pipeline_steps.standing_of(shop)
-    assert standing.authority is not None
-    orders = tables_of(standing.definition)["orders"]
+    row = Dataset.unscoped.using("relay").get(pk=shop.id)
+    run = Run.unscoped.using("relay").get(dataset=row, stage="authority", superseded_at=None)
+    orders = tables_of(row.definition)["orders"]
     change = FileReplacement(orders, orders.primary, data_files(shop), [])
-    pipeline_steps.authority_of(shop).change([change], standing.authority.snapshots)
+    pipeline_steps.authority_of(shop).change([change], run.snapshots)
     own = table_of(shop, "orders").metadata
     assert own.current_snapshot_id != committed.current_snapshot_id
     table = catalogue_of(shop).load_table(("shop", "orders"))
@@ -153,13 +154,13 @@ def test_a_committed_state_is_visible_before_it_has_its_tag(shop: DatasetClient)
 
 def test_keys_reach_only_the_datasets_of_their_tenant(shop: DatasetClient, server: str) -> None:
     fill(shop)
-    stranger = make_dataset(server, name="theirs")
-    assert catalogue_of(stranger).list_namespaces() == [("theirs",)]
+    other = make_dataset(server, name="theirs")
+    assert catalogue_of(other).list_namespaces() == [("theirs",)]
     with pytest.raises(NoSuchTableError):
-        catalogue_of(stranger).load_table(("shop", "orders"))
-    refused(stranger.caller, "GET", address(shop), 404, "NoSuchNamespaceException")
+        catalogue_of(other).load_table(("shop", "orders"))
+    refused(other.caller, "GET", address(shop), 404, "NoSuchNamespaceException")
     refused(
-        stranger.caller,
+        other.caller,
         "GET",
         address(shop, "/shop/tables/orders"),
         404,

@@ -106,12 +106,18 @@ def test_ranges_of_rewritten_manifests_are_read(filled: DatasetClient) -> None:
         assert client.get(path, "HEAD").headers["Content-Length"] == str(len(content))
 
 
+def test_the_metadata_is_a_file_too(filled: DatasetClient) -> None:
+    shown = table_of(filled)
+    answer = S3Client(shown["config"]).get(path_of(shown["metadata-location"]))
+    assert answer.json() == shown["metadata"]
+
+
 def test_only_files_of_retained_states_exist(filled: DatasetClient, client: S3Client) -> None:
     folder = files_of(filled.id)
     (folder / "authority" / "unrecorded.parquet").write_bytes(b"PAR1")
     (folder / "secret").write_bytes(b"secret")
     metadata = sorted((folder / "iceberg" / "orders" / "metadata").iterdir())
-    (json_file, *_) = [path for path in metadata if path.suffix == ".json"]
+    (earlier, *_) = [path for path in metadata if path.suffix == ".json"]
     for path in (
         "authority/unrecorded.parquet",
         "secret",
@@ -119,7 +125,7 @@ def test_only_files_of_retained_states_exist(filled: DatasetClient, client: S3Cl
         "authority/..",
         "authority/",
         "iceberg/orders/metadata/../../../secret",
-        f"iceberg/orders/metadata/{json_file.name}",
+        f"iceberg/orders/metadata/{earlier.name}",
         "iceberg/stock/metadata/anything.avro",
         "iceberg/../metadata/anything.avro",
         "iceberg/orders/metadata/anything.avro",
