@@ -170,6 +170,25 @@ def test_a_snapshot_that_was_not_committed_has_no_files(
     refused(client.get(path), 404, "NoSuchKey")
 
 
+def test_metadata_that_names_files_of_others_is_not_rewritten(filled: DatasetClient) -> None:
+    from analytics.iceberg.file_locations import FileLocations
+    from analytics.pipeline.catalogue import ForeignFile
+
+    locations, folder = FileLocations(filled.id), files_of(filled.id)
+    assert (
+        locations.relative((folder / "authority" / "a.parquet").as_uri()) == "authority/a.parquet"
+    )
+    for location in (
+        "file:///etc/passwd",
+        folder.as_uri(),
+        f"{folder.as_uri()}-other/a.parquet",
+        f"{folder.as_uri()}/authority/../../other",
+        f"s3://v1/iceberg/files/{filled.id}/a.parquet",
+    ):
+        with pytest.raises(ForeignFile):
+            locations.public(location)
+
+
 def test_credentials_are_for_one_dataset(filled: DatasetClient, client: S3Client) -> None:
     for account in (filled.account, None):
         other = make_dataset(filled.caller.base, account=account, name="other")
