@@ -22,6 +22,7 @@ from pyiceberg.typedef import IcebergBaseModel
 
 from analytics import facts
 from analytics.api.dataset_access import in_scope, in_thread
+from analytics.api.iceberg_operations import FILES
 from analytics.facts import READ
 from analytics.iceberg.committed_states import CommittedStates, committed_states, tables_in
 from analytics.iceberg.file_credentials import issue
@@ -120,7 +121,7 @@ def _reader_config(call: Call, dataset_id: UUID) -> dict[str, str]:
     """Return the properties with which a reader's S3 client finds the files."""
     credentials = issue(call.principal, call.head, dataset_id)
     return {
-        "s3.endpoint": f"{call.head.scheme}://{call.head.get_host()}",
+        "s3.endpoint": f"{call.head.scheme}://{call.head.get_host()}{FILES}",
         "s3.access-key-id": credentials.access_key_id,
         "s3.secret-access-key": credentials.secret,
         "s3.path-style-access": "true",

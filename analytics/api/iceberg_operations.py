@@ -11,7 +11,8 @@ from foundation.json_types import JsonObject
 CONFIG = "/v1/iceberg/v1/config"
 NAMESPACES = "/v1/iceberg/v1/{tenant}/namespaces"
 TABLES = f"{NAMESPACES}/{{namespace}}/tables"
-FILES = "/v1/iceberg/files/{dataset}"
+#: The path of the endpoint of S3.
+FILES = "/v1/iceberg/files"
 TAG = "Iceberg"
 
 _TENANT = parameter("tenant", "path", {"type": "string"}, required=True, example="acme")
@@ -152,10 +153,12 @@ CATALOGUE: tuple[HttpOperation[Call], ...] = (
 )
 #: Requests of S3, which are not described in OpenAPI.
 FILE_OPERATIONS: tuple[HttpOperation[Call], ...] = (
-    HttpOperation("GET", f"{FILES}/authority/{{file}}", loaded("iceberg_files", "rows"), {}),
+    HttpOperation(
+        "GET", f"{FILES}/{{dataset}}/authority/{{file}}", loaded("iceberg_files", "rows"), {}
+    ),
     HttpOperation(
         "GET",
-        f"{FILES}/iceberg/{{table}}/metadata/{{file}}",
+        f"{FILES}/{{dataset}}/iceberg/{{table}}/metadata/{{file}}",
         loaded("iceberg_files", "metadata"),
         {},
     ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from xml.sax.saxutils import escape
 
+from analytics.api.iceberg_operations import FILES
 from analytics.iceberg.file_credentials import signed_by
 from data_plane.calls import Call, DataPlane, note_caller
 from data_plane.http import CallHead, CallResponse
@@ -75,7 +76,7 @@ class IcebergPlane(DataPlane):
 
 
 def _is_file(head: CallHead) -> bool:
-    return head.path.startswith("/v1/iceberg/files/")
+    return head.path.startswith(f"{FILES}/")
 
 
 def _type_of(error: ApiError, head: CallHead) -> str:

@@ -1,9 +1,6 @@
 """Where readers outside the installation find a dataset's files.
 
-Files in a local directory are read over HTTP as objects of S3. Clients of S3 drop a path from a
-store's endpoint, or sign requests without it. So the endpoint is the server's own address, and the
-beginning of the path is the bucket: path-style requests for the objects of the bucket `v1` reach
-`/v1/…`.
+Files in a local directory are read over HTTP as objects of S3. The bucket is the dataset.
 """
 
 from __future__ import annotations
@@ -14,8 +11,6 @@ from uuid import UUID
 from analytics.locations import folder_of
 from analytics.pipeline.catalogue import ForeignFile
 
-FILES = "/v1/iceberg/files"
-
 
 class FileLocations:
     """Replaces the locations of a dataset's files by those for readers, and back."""
@@ -25,7 +20,7 @@ class FileLocations:
         self.folder = folder if isinstance(folder, Path) else None
         self._own = f"{folder.as_uri()}/"
         #: Files in an object store have the same location for everyone.
-        self.public_prefix = f"s3:/{FILES}/{dataset_id}/" if self.folder else self._own
+        self.public_prefix = f"s3://{dataset_id}/" if self.folder else self._own
 
     def public(self, location: str) -> str:
         """Return the location for readers, or raise `ForeignFile`."""

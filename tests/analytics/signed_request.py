@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import requests
 
@@ -27,16 +27,20 @@ class S3Client:
     def get(
         self, path: str, method: str = "GET", *, raw: str = "", **headers: str
     ) -> requests.Response:
-        """Send a signed request. `path` is the object's path at the endpoint, and `raw` how it is
+        """Send a signed request. `path` is the object's path on the server, and `raw` how it is
         sent, which by default is the usual encoding.
         """
-        url = self.config["s3.endpoint"] + (raw or quote(path))
+        url = self.url(raw or quote(path))
         signed = self.signed(method, url, path, headers)
         request = requests.Request(method, url, headers=signed).prepare()
         # Preparing it removes dots from the path.
         request.url = url
         with requests.Session() as session:
             return session.send(request, timeout=TIMEOUT_S)
+
+    def url(self, path: str) -> str:
+        """Return the URL of a path on the server."""
+        return urljoin(self.config["s3.endpoint"], "/") + path.removeprefix("/")
 
     def signed(
         self, method: str, url: str, path: str, headers: Mapping[str, str]
