@@ -51,11 +51,16 @@ async def rows(call: Call) -> CallResponse:
 
 async def metadata(call: Call) -> CallResponse:
     """GET a manifest list, a manifest or the table's metadata, with the reader's locations."""
-    dataset_id, _ = _dataset(call)
+    dataset_id, folder = _dataset(call)
     table, file = call.parameters["table"], call.parameters["file"]
     states = await in_scope(call, lambda: committed_states(dataset_id))
     path = f"iceberg/{table}/metadata/{file}"
-    content = await in_thread(lambda: _rewritten(dataset_id, table, path, states))
+
+    def rewrite() -> bytes:
+        _size(folder, path)
+        return _rewritten(dataset_id, table, path, states)
+
+    content = await in_thread(rewrite)
 
     async def read(part: _Part) -> AsyncIterator[bytes]:
         yield content[part.begin : part.end]
@@ -92,10 +97,10 @@ def _rewritten(dataset_id: UUID, table: str, path: str, states: CommittedStates)
 
 
 def _size(folder: Path, path: str) -> int:
-    """Return the size of a file. Links are not followed."""
+    """Return the size of a file, or raise `NotFound`, also for links and what is not a file."""
     file = folder / path
     try:
-        if file.resolve(strict=True) == folder.resolve() / path:
+        if file.resolve(strict=True) == folder.resolve() / path and file.is_file():
             return file.stat().st_size
     except OSError:
         pass

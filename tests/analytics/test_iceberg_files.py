@@ -145,16 +145,33 @@ def test_only_files_of_retained_states_exist(filled: DatasetClient, client: S3Cl
         refused(client.get(below(filled, file.relative_to(folder).as_posix())), 404, "NoSuchKey")
 
 
-def test_links_are_not_followed(filled: DatasetClient, client: S3Client, tmp_path: Path) -> None:
-    path = rows_path(filled)
-    file = files_of(filled.id) / "authority" / path.rpartition("/")[2]
-    secret = tmp_path / "secret"
-    secret.write_bytes(b"secret")
-    file.unlink()
-    file.symlink_to(secret)
-    refused(client.get(path), 404, "NoSuchKey")
-    file.unlink()
-    refused(client.get(path), 404, "NoSuchKey")
+def test_links_are_not_followed(filled: DatasetClient, tmp_path: Path) -> None:
+    shown = table_of(filled)
+    client = S3Client(shown["config"])
+    manifest_list = path_of(shown["metadata"]["snapshots"][0]["manifest-list"])
+    for path in (rows_path(filled), manifest_list):
+        file = files_of(filled.id) / path.removeprefix(below(filled, ""))
+        target = tmp_path / file.name
+        file.rename(target)
+        refused(client.get(path), 404, "NoSuchKey")
+        file.symlink_to(target)
+        refused(client.get(path), 404, "NoSuchKey")
+        file.unlink()
+        file.mkdir()
+        refused(client.get(path), 404, "NoSuchKey")
+        file.rmdir()
+        target.rename(file)
+        assert client.get(path).status_code == 200
+
+
+def test_a_client_beyond_its_rate_gets_the_error_of_s3(filled: DatasetClient) -> None:
+    from tenants.models import Quota
+
+    client, path = S3Client(table_of(filled)["config"]), rows_path(filled)
+    limits = {"requests_per_s": 1, "requests_burst": 2}
+    Quota(tenant=filled.account.tenant, limits=limits).save(using="staff")
+    wait_until(lambda: client.get(path).status_code == 503, what="the limit")
+    refused(client.get(path), 503, "SlowDown")
 
 
 def test_a_snapshot_that_was_not_committed_has_no_files(
