@@ -86,7 +86,7 @@ class DataPlane:
         except ClientGone:
             return
         except Exception as error:  # noqa: BLE001 -- every error becomes a problem document
-            answer = problem_answer(self._log_refusal(translate(error), scope, head))
+            answer = self.problem(self._log_refusal(translate(error), scope, head), head)
         await answer.answer(scope, receive, send, headers)
 
     def _is_ours(self, path: str) -> bool:
@@ -98,8 +98,8 @@ class DataPlane:
     ) -> CallResponse:
         if head.method == "OPTIONS" and "Access-Control-Request-Method" in head.headers:
             return CallResponse(204, headers=cors.preflight_headers(head))
-        match = self._match(scope, head)
-        principal, tenant = await authenticated(head)
+        match = self.find(scope, head)
+        principal, tenant = await self.authenticated(head)
         headers.update(cors.answer_headers(head, tenant))
         await check_rate_limits(principal, tenant, headers)
         body = RequestBody(head, receive)
@@ -109,11 +109,20 @@ class DataPlane:
         finally:
             body.release()
 
-    def _match(self, scope: Scope, head: CallHead) -> RouteMatch[Call]:
+    def find(self, scope: Scope, head: CallHead) -> RouteMatch[Call]:
+        """Return the operation of a request."""
         match = self.router.find(head.method, head.segments)
         scope["state"]["route"] = match.operation.path
         scope["state"]["parameters"] = match.parameters
         return match
+
+    async def authenticated(self, head: CallHead) -> tuple[Principal, TenantFacts]:
+        """Return the caller and its tenant."""
+        return await authenticated(head)
+
+    def problem(self, error: ApiError, head: CallHead) -> CallResponse:
+        """Respond with an error."""
+        return problem_answer(error)
 
     def _log_refusal(self, error: ApiError, scope: Scope, head: CallHead) -> ApiError:
         """Write an error to the error log of the caller's tenant, if that is known."""
@@ -127,9 +136,14 @@ async def authenticated(head: CallHead) -> tuple[Principal, TenantFacts]:
     principal, tenant = await counted(lambda: authenticate_data_plane(head))
     if act_as.is_requested(head):
         principal = await acting(principal, head)
+    note_caller(principal, tenant)
+    return principal, tenant
+
+
+def note_caller(principal: Principal, tenant: TenantFacts) -> None:
+    """Name the caller and the tenant in logs of the request."""
     request_context.authenticated(principal.actor)
     request_context.tenant_id.set(text_of(tenant.id))
-    return principal, tenant
 
 
 async def acting(principal: Principal, head: CallHead) -> Principal:

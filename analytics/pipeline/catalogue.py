@@ -145,6 +145,10 @@ class Authority:
                 locations |= {manifest.manifest_path for manifest in snapshot.manifests(table.io)}
         return locations
 
+    def table(self, name: str) -> IcebergTable:
+        """Return the table of a view as it is now, or raise `NoSuchTableError`."""
+        return self._load((self._namespace, name))
+
     def _load(self, identifier: Identifier) -> IcebergTable:
         return self._check_files(self._catalogue.load_table(identifier))
 

@@ -26,6 +26,8 @@ def build_application() -> Edge:
     django = routed_application()
     # These import models, which requires that Django is set up.
     from aggregates.api.operations import OPERATIONS as AGGREGATES  # noqa: PLC0415
+    from analytics.api.iceberg_operations import CATALOGUE, FILE_OPERATIONS  # noqa: PLC0415
+    from analytics.api.iceberg_plane import IcebergPlane  # noqa: PLC0415
     from analytics.api.operations import OPERATIONS as ANALYTICS  # noqa: PLC0415
     from analytics.ingest.upload_decoder import close as close_upload_workers  # noqa: PLC0415
     from analytics.sql.worker_pools import close as close_sql_workers  # noqa: PLC0415
@@ -48,7 +50,8 @@ def build_application() -> Edge:
         instrument_celery()
     alive = live.build()
     operations = [*OPERATIONS, *TOPICS, *AGGREGATES, *ANALYTICS, *alive.operations]
-    data_plane = DataPlane(django, operations)
+    iceberg = IcebergPlane(django, [*CATALOGUE, *FILE_OPERATIONS])
+    data_plane = DataPlane(iceberg, operations)
     probe = GridProbe()
     # Without the grid, the API keeps working but live queries are stale.
     grid = Dependency("grid", probe.check, required=False, figures=probe.figures)

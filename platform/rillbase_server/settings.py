@@ -203,6 +203,7 @@ SPECTACULAR_SETTINGS = {
         "aggregates.api.operations.add_to_openapi",
         "aggregates.live.event_stream.add_to_openapi",
         "analytics.api.operations.add_to_openapi",
+        "analytics.api.iceberg_operations.add_to_openapi",
         "foundation.api.openapi.add_common_parts",
     ],
     "COMPONENT_SPLIT_REQUEST": True,

@@ -65,12 +65,20 @@ class ContractResources:
 def declared() -> dict[str, HttpOperation[Call]]:
     """Return every call of the data plane, as the server declares them."""
     from aggregates.api.operations import OPERATIONS as AGGREGATES
+    from analytics.api.iceberg_operations import CATALOGUE
     from analytics.api.operations import OPERATIONS as DATASETS
     from documents.api.operations import OPERATIONS as DOCUMENTS
     from rillbase_server import live
     from storage_engine.topics.api.operations import OPERATIONS as TOPICS
 
-    all_of_them = (*DOCUMENTS, *TOPICS, *AGGREGATES, *DATASETS, *live.build().operations)
+    all_of_them = (
+        *DOCUMENTS,
+        *TOPICS,
+        *AGGREGATES,
+        *DATASETS,
+        *CATALOGUE,
+        *live.build().operations,
+    )
     return {f"{operation.method} {operation.path}": operation for operation in all_of_them}
 
 
@@ -101,6 +109,9 @@ def contract_resources(base: str) -> ContractResources:
         "aggregate": aggregate.name,
         "dataset": shop.name,
         "upload": "first",
+        "tenant": account.slug,
+        "namespace": shop.name,
+        "table": "orders",
     }
     return ContractResources(base, account, things, names)
 

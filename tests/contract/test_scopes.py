@@ -29,6 +29,8 @@ ALONE = (*DATA_SCOPES, "admin", *RETIRED_SCOPES)
 READ, WRITE = "documents:read", "documents:write"
 _DOCUMENTS, _TOPIC = "/v1/collections/{collection}", "/v1/topics/{topic}"
 _AGGREGATE, _DATASET = "/v1/aggregates/{aggregate}", "/v1/datasets/{dataset}"
+_ICEBERG = "/v1/iceberg/v1"
+_NAMESPACES = f"{_ICEBERG}/{{tenant}}/namespaces"
 
 #: The scope that each call needs; None if it needs none.
 CALLS: dict[str, str | None] = {
@@ -71,6 +73,11 @@ CALLS: dict[str, str | None] = {
     f"POST {_DATASET}/uploads/{{upload}}:append": "analytics:write",
     f"POST {_DATASET}/uploads/{{upload}}:commit": "analytics:write",
     f"POST {_DATASET}/uploads/{{upload}}:abort": "analytics:write",
+    f"GET {_ICEBERG}/config": "analytics:read",
+    f"GET {_NAMESPACES}": "analytics:read",
+    f"GET {_NAMESPACES}/{{namespace}}": "analytics:read",
+    f"GET {_NAMESPACES}/{{namespace}}/tables": "analytics:read",
+    f"GET {_NAMESPACES}/{{namespace}}/tables/{{table}}": "analytics:read",
 }
 #: Calls of documents that end users may not make, whatever their key carries.
 NOT_FOR_END_USERS = {f"POST {_DOCUMENTS}/explain"}

@@ -1,0 +1,1 @@
+"""The authority's tables for readers of the Iceberg REST catalogue."""
