@@ -158,7 +158,7 @@ function Head({ columns, width }: HeadProps) {
           style={{ width: column.width }}
         >
           <span className="column-name">{column.name}</span>
-          <span className="column-type">{column.type}</span>
+          <span className="column-type">{column.type.replace(" WITH TIME ZONE", "TZ")}</span>
         </div>
       ))}
     </div>
@@ -196,13 +196,26 @@ const GridRow = memo(function GridRow(props: RowProps) {
           style={{ width: column.width }}
           onClick={() => onCursor({ row: index, column: place })}
         >
-          {row[column.name] === "" ? (
-            <span className="value null">''</span>
-          ) : (
-            <CellValue value={row[column.name]} isPlain />
-          )}
+          <ResultValue value={row[column.name]} type={column.type} />
         </div>
       ))}
     </div>
   );
 });
+
+interface ValueProps {
+  readonly value: unknown;
+  readonly type: string;
+}
+
+function ResultValue({ value, type }: ValueProps) {
+  if (value === "") return <span className="value null">''</span>;
+  if (typeof value === "string" && type.startsWith("TIMESTAMP"))
+    return <span className="value date">{timeText(value)}</span>;
+  return <CellValue value={value} isPlain />;
+}
+
+/** A time is in UTC, and its fraction of a second often zero. */
+function timeText(value: string): string {
+  return value.replace("T", " ").replace(/(?:\.0+)?Z?$/, "");
+}

@@ -137,14 +137,14 @@ function Options({ inputs, onChange }: OptionsProps) {
           onChange={(freshness) => onChange({ freshness })}
         />
       </Field>
-      <Field label="Rows">
+      <Field label="Rows, at most">
         <Select
-          options={LIMITS.map((limit) => [limit, `at most ${Number(limit).toLocaleString("en")}`])}
+          options={LIMITS.map((limit) => [limit, Number(limit).toLocaleString("en")])}
           value={inputs.limit}
           onChange={(limit) => onChange({ limit })}
         />
       </Field>
-      <Field label="Timeout (s)">
+      <Field label="Timeout, s">
         <input
           className="input number"
           type="number"

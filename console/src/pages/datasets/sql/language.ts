@@ -20,7 +20,6 @@ const DIALECT = SQLDialect.define({
   types: TYPES,
   builtin: FUNCTIONS,
   specialVar: "$?",
-  doubleDollarQuotedStrings: true,
   caseInsensitiveIdentifiers: true,
 });
 /** Names of columns come before functions, and these before keywords. */
