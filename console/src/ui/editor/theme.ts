@@ -56,6 +56,7 @@ const looks = EditorView.theme({
 const syntax = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--name)" },
   { tag: tags.string, color: "var(--string)" },
+  { tag: tags.special(tags.string), color: "var(--ink)" },
   { tag: tags.number, color: "var(--number)" },
   { tag: [tags.bool, tags.null, tags.keyword, tags.definitionKeyword], color: "var(--keyword)" },
   { tag: [tags.variableName, tags.modifier], color: "var(--accent)" },

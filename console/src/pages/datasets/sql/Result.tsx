@@ -1,6 +1,7 @@
 /** What became of a statement: its rows, as a grid or a chart, or its error. */
 
 import { useState } from "react";
+import { ServerError } from "rillbase";
 import { ExportMenu } from "../../../exports/ExportMenu";
 import { SQL_EXPORTS } from "../../../exports/resultFile";
 import { ChartBuilder } from "../../../ui/charts/ChartBuilder";
@@ -31,7 +32,14 @@ export function Result({ execution, ...shown }: ResultProps) {
         </Empty>
       );
     case "running":
-      return <Skeleton />;
+      return (
+        <>
+          <span className="hidden" role="status">
+            The statement is running.
+          </span>
+          <Skeleton />
+        </>
+      );
     case "cancelled":
       return (
         <Empty icon="close" title="Cancelled">
@@ -41,12 +49,23 @@ export function Result({ execution, ...shown }: ResultProps) {
     case "failed":
       return (
         <div className="pad">
-          <ErrorNotice error={execution.error} />
+          <ErrorNotice error={errorOf(execution.error)} />
         </div>
       );
     case "done":
       return <Answer {...shown} {...execution} />;
   }
+}
+
+/** That an error is in the statement goes without saying. */
+function errorOf(error: unknown): unknown {
+  if (!(error instanceof ServerError) || error.code !== "invalid_sql") return error;
+  const { code, message, status, requestId } = error;
+  const problem = { code, detail: message };
+  return new ServerError(
+    requestId === undefined ? problem : { ...problem, request_id: requestId },
+    status,
+  );
 }
 
 type View = "rows" | "chart";

@@ -44,7 +44,7 @@ export default function SqlTab({ dataset }: SqlTabProps) {
 }
 
 interface StatementTabProps extends SqlTabProps {
-  /** The saved query that the address names. It is executed at once. */
+  /** The saved query that the address names. It is executed at once, unless the address also has a changed one. */
   readonly opened: SavedQuery | null;
 }
 
@@ -59,12 +59,14 @@ function StatementTab({ dataset, opened }: StatementTabProps) {
   const { execution, run: execute, cancel } = useStatement(dataset.name);
   const change = (members: Partial<StatementInputs>) =>
     setTyped({ ...inputs, ...members }, "replace");
+  const load = (entry: string) => setTyped(inputsFrom(entry), "push");
   function run() {
     if (inputs.sql.trim() === "") return;
     history.add(JSON.stringify(inputs));
     void execute(inputs);
   }
-  useFirstRun(opened === null ? null : run);
+  // What was typed into it since may be unfinished.
+  useFirstRun(opened !== null && typed === null ? run : null);
   const draft = (): Draft => ({
     kind: "dataset",
     source: dataset.name,
@@ -81,7 +83,7 @@ function StatementTab({ dataset, opened }: StatementTabProps) {
               label="Recent statements"
               entries={history.entries}
               summaryOf={summaryOf}
-              onLoad={(entry) => change(inputsFrom(entry))}
+              onLoad={load}
               onClear={history.clear}
             />
             <SaveQuery draft={draft} saved={saved} onSaved={setSaved} />

@@ -4,15 +4,16 @@ import {
   autocompletion,
   type Completion,
   type CompletionContext,
+  type CompletionResult,
   type CompletionSource,
   completionKeymap,
   ifNotIn,
   snippetCompletion,
 } from "@codemirror/autocomplete";
-import { SQLDialect, sql } from "@codemirror/lang-sql";
+import { SQLDialect, schemaCompletionSource } from "@codemirror/lang-sql";
 import type { Extension } from "@codemirror/state";
 import { keymap } from "@codemirror/view";
-import type { SqlTable } from "./tables";
+import type { SqlColumn, SqlTable } from "./tables";
 import { FUNCTIONS, KEYWORDS, quoted, TYPES } from "./words";
 
 const DIALECT = SQLDialect.define({
@@ -22,64 +23,81 @@ const DIALECT = SQLDialect.define({
   specialVar: "$?",
   caseInsensitiveIdentifiers: true,
 });
-/** Names of columns come before functions, and these before keywords. */
+/** Columns come before functions, and these before keywords. */
 const FUNCTION_BOOST = -1;
 const KEYWORD_BOOST = -2;
 
-const FUNCTION_COMPLETIONS = FUNCTIONS.split(" ").map((name) =>
-  snippetCompletion(`${name}(\${})`, { label: name, detail: "function", boost: FUNCTION_BOOST }),
-);
+const WORDS: readonly Completion[] = [
+  ...FUNCTIONS.split(" ").map((name) =>
+    snippetCompletion(`${name}(\${})`, { label: name, detail: "function", boost: FUNCTION_BOOST }),
+  ),
+  ...`${KEYWORDS} ${TYPES}`
+    .split(" ")
+    .map((word) => ({ label: word.toUpperCase(), boost: KEYWORD_BOOST })),
+];
 
 export function sqlSupport(tables: readonly SqlTable[]): Extension {
-  const columns = (table: SqlTable) =>
-    table.columns.map(({ name, type }) => ({ label: name, detail: type, apply: quoted(name) }));
+  const tableNames = schemaCompletionSource({ dialect: DIALECT, schema: schemaOf(tables) });
+  const words = ifNotIn(
+    ["QuotedIdentifier", "String", "LineComment", "BlockComment"],
+    wordSource(tables),
+  );
   return [
-    sql({
-      dialect: DIALECT,
-      schema: Object.fromEntries(
-        tables.map((table) => [
-          table.name,
-          {
-            self: { label: table.name, detail: "table", apply: quoted(table.name) },
-            children: columns(table),
-          },
-        ]),
-      ),
-      upperCaseKeywords: true,
-      keywordCompletion: (label) => ({ label, boost: KEYWORD_BOOST }),
-    }),
-    DIALECT.language.data.of({
-      autocomplete: ifNotIn(
-        ["QuotedIdentifier", "String", "LineComment", "BlockComment", "."],
-        nameSource(tables),
-      ),
-    }),
+    DIALECT.language,
+    [tableNames, words].map((source) =>
+      DIALECT.language.data.of({ autocomplete: unlessComplete(source) }),
+    ),
     autocompletion({ icons: false }),
     keymap.of(completionKeymap),
   ];
 }
 
-/** Completes functions, and the columns of the tables that the statement names, or else of all. */
-function nameSource(tables: readonly SqlTable[]): CompletionSource {
+function schemaOf(tables: readonly SqlTable[]) {
+  return Object.fromEntries(
+    tables.map(({ name, columns }) => [
+      name,
+      {
+        self: { label: name, detail: "table", apply: quoted(name) },
+        children: columns.map(columnCompletion),
+      },
+    ]),
+  );
+}
+
+function columnCompletion({ name, type }: SqlColumn): Completion {
+  return { label: name, detail: type, apply: quoted(name) };
+}
+
+/** Completes functions, keywords, and the columns of the tables that are named, or else of all. */
+function wordSource(tables: readonly SqlTable[]): CompletionSource {
   return (context: CompletionContext) => {
     const word = context.matchBefore(/\w+/);
-    const before = context.state.sliceDoc(0, word?.from ?? context.pos);
-    if (before.endsWith(".") || (word === null && !context.explicit)) return null;
+    const from = word?.from ?? context.pos;
+    const isMember = context.state.sliceDoc(0, from).endsWith(".");
+    if (isMember || (word === null && !context.explicit)) return null;
     const text = context.state.doc.toString();
     const named = tables.filter(({ name }) => new RegExp(`\\b${name}\\b`, "i").test(text));
-    const columns = columnCompletions(named.length === 0 ? tables : named);
-    return {
-      from: word?.from ?? context.pos,
-      options: [...columns, ...FUNCTION_COMPLETIONS],
-      validFor: /^\w*$/,
-    };
+    const columns = new Map<string, Completion>();
+    for (const table of named.length === 0 ? tables : named) {
+      for (const column of table.columns) {
+        if (!columns.has(column.name)) columns.set(column.name, columnCompletion(column));
+      }
+    }
+    return { from, options: [...columns.values(), ...WORDS] };
   };
 }
 
-function columnCompletions(tables: readonly SqlTable[]): Completion[] {
-  const types = new Map<string, string>();
-  for (const { columns } of tables) {
-    for (const { name, type } of columns) if (!types.has(name)) types.set(name, type);
-  }
-  return [...types].map(([name, type]) => ({ label: name, detail: type, apply: quoted(name) }));
+/** Enter begins a new line after a word that is complete, although there are longer ones. */
+function unlessComplete(source: CompletionSource): CompletionSource {
+  return async (context): Promise<CompletionResult | null> => {
+    const result = await source(context);
+    if (result === null) return null;
+    const { from, options } = result;
+    const typed = context.state.sliceDoc(from, context.pos).toLowerCase();
+    const same = options.filter(({ label }) => label.toLowerCase() === typed);
+    const isQuoted = ({ label, apply }: Completion) => typeof apply === "string" && apply !== label;
+    if (same.length > 0 && !same.some(isQuoted) && !context.explicit) return null;
+    // Without `validFor`, the source is asked again about each character.
+    return { from, options };
+  };
 }

@@ -19,7 +19,7 @@ export type Execution =
   | ({ readonly status: "done" } & Executed);
 
 /** The server reports its own timeout first. */
-const GRACE_MS = 5_000;
+const CLIENT_MARGIN_MS = 5_000;
 
 export function useStatement(dataset: string) {
   const { client } = useTenant();
@@ -38,7 +38,7 @@ export function useStatement(dataset: string) {
       .dataset(dataset)
       .sql(statementOf(inputs), {
         signal: controller.signal,
-        timeoutMs: Number(inputs.timeout) * 1_000 + GRACE_MS,
+        timeoutMs: Number(inputs.timeout) * 1_000 + CLIENT_MARGIN_MS,
       })
       .then(
         (answer): Execution => {
