@@ -65,8 +65,8 @@ class _SavedQueryFields(BodySerializer):
         help_text="The name of the collection, aggregate or dataset."
     )
     query = serializers.DictField(
-        help_text="The body of the query call of its kind; for a dataset with `table`. "
-        "At most 16 KiB. It is validated when it is run."
+        help_text="The body of the query call of its kind; for a dataset with `table`, or the body "
+        "of its SQL call. At most 16 KiB. It is validated when it is run."
     )
     chart = SavedChart(allow_null=True, required=False, help_text="Null: a table.")
     pin = serializers.IntegerField(

@@ -65,6 +65,7 @@ def create_sample_tenant(base: str) -> SampleTenant:
             "/aggregates/requests_5m": ".bar-cell",
             "/datasets/posts": ".stage-card",
             "/datasets/posts/query": ".asking .editor-host",
+            "/datasets/posts/sql": ".sql-statement .editor-host",
             "/datasets/posts/tables": "h2.mono",
             f"/webhooks/{answer.json()['id']}": ".page-body",
         },

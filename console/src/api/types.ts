@@ -1197,7 +1197,7 @@ export interface components {
       readonly name?: string;
       /** @description The name of the collection, aggregate or dataset. */
       readonly source?: string;
-      /** @description The body of the query call of its kind; for a dataset with `table`. At most 16 KiB. It is validated when it is run. */
+      /** @description The body of the query call of its kind; for a dataset with `table`, or the body of its SQL call. At most 16 KiB. It is validated when it is run. */
       readonly query?: {
         readonly [key: string]: unknown;
       };
@@ -1393,7 +1393,7 @@ export interface components {
       readonly name: string;
       /** @description The name of the collection, aggregate or dataset. */
       readonly source: string;
-      /** @description The body of the query call of its kind; for a dataset with `table`. At most 16 KiB. It is validated when it is run. */
+      /** @description The body of the query call of its kind; for a dataset with `table`, or the body of its SQL call. At most 16 KiB. It is validated when it is run. */
       readonly query: {
         readonly [key: string]: unknown;
       };

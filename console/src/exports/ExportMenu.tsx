@@ -3,14 +3,15 @@
 import { Icon } from "../ui/Icon";
 import { Menu, MenuItem } from "../ui/Menu";
 import { size } from "../ui/units";
-import { EXPORTS, type ResultQuery } from "./resultFile";
+import { EXPORTS, type ExportFormat, type ResultQuery } from "./resultFile";
 import { useExport } from "./useExport";
 
 interface ExportProps {
   readonly query: ResultQuery;
+  readonly formats?: readonly ExportFormat[];
 }
 
-export function ExportMenu({ query }: ExportProps) {
+export function ExportMenu({ query, formats = EXPORTS }: ExportProps) {
   const { save, bytes } = useExport(query);
   if (bytes !== null) return <span className="soft number">{size(bytes)} …</span>;
   return (
@@ -24,7 +25,7 @@ export function ExportMenu({ query }: ExportProps) {
       }
     >
       {(close) =>
-        EXPORTS.map((format) => (
+        formats.map((format) => (
           <MenuItem
             key={format.ending}
             onSelect={() => {

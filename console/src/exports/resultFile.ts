@@ -9,7 +9,7 @@ export interface ResultQuery {
 }
 
 export interface ExportFormat {
-  readonly ending: "csv" | "json" | "ndjson" | "parquet";
+  readonly ending: "csv" | "json" | "ndjson" | "arrow" | "parquet";
   readonly title: string;
   /** What the server is asked for. */
   readonly mediaType: string;
@@ -24,6 +24,12 @@ export const EXPORTS: readonly ExportFormat[] = [
   { ending: "json", title: "JSON", mediaType: NDJSON, convert: arrayOfLines },
   { ending: "ndjson", title: "NDJSON", mediaType: NDJSON },
   { ending: "parquet", title: "Parquet", mediaType: "application/vnd.apache.parquet" },
+];
+
+/** Results of SQL, which are sent while they are computed. */
+export const SQL_EXPORTS: readonly ExportFormat[] = [
+  ...EXPORTS,
+  { ending: "arrow", title: "Arrow", mediaType: "application/vnd.apache.arrow.stream" },
 ];
 
 async function arrayOfLines(answer: Blob): Promise<Blob> {

@@ -2,7 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
-import type { QueryState, RowQuery } from "rillbase";
+import type { QueryState, RowQuery, SqlStatement } from "rillbase";
 import { useAggregate } from "rillbase/react";
 import { useTenant } from "../api/tenant";
 import type { SavedQuery } from "../api/types";
@@ -63,7 +63,13 @@ function DatasetRows({ saved: { source, query }, children }: SavedRowsProps) {
   const { slug, client } = useTenant();
   const { data, error, isPending } = useQuery({
     queryKey: [slug, "dataset-rows", source, query],
-    queryFn: async () => (await client.dataset(source).query(tableQueryOf(query))).rows,
+    queryFn: async () => {
+      const dataset = client.dataset(source);
+      const answer = await ("sql" in query
+        ? dataset.sql(query as unknown as SqlStatement)
+        : dataset.query(tableQueryOf(query)));
+      return answer.rows;
+    },
     refetchInterval: DATASET_REFRESH_MS,
     placeholderData: (before) => before,
   });

@@ -67,11 +67,11 @@ export function useSavedQueryChanges() {
 }
 
 /** Returns where a saved query is opened, below the tenant's address. */
-export function pathOf({ id, kind, source }: SavedQuery): string {
+export function pathOf({ id, kind, source, query }: SavedQuery): string {
   const pages: Readonly<Record<SavedQueryKind, string>> = {
     collection: "/playground",
     aggregate: `/aggregates/${source}`,
-    dataset: `/datasets/${source}/query`,
+    dataset: `/datasets/${source}/${"sql" in query ? "sql" : "query"}`,
   };
   return `${pages[kind]}?saved=${id}`;
 }

@@ -9,6 +9,14 @@ export interface ValidationError {
   readonly message: string;
 }
 
+/** An error at a line of the text, counted from 1. */
+export interface LineError {
+  readonly line: number;
+  /** Counted from 1; null: the whole line. */
+  readonly column: number | null;
+  readonly message: string;
+}
+
 export interface JsonEditorProps {
   readonly label: string;
   readonly value: string;
@@ -17,6 +25,7 @@ export interface JsonEditorProps {
   readonly onSubmit?: () => void;
   /** The server's validation errors. */
   readonly validationErrors?: readonly ValidationError[];
+  readonly lineErrors?: readonly LineError[];
   /** The JSON pointer to a part that is selected and scrolled into view. */
   readonly shownPart?: string;
   readonly language?: "json" | "plain";

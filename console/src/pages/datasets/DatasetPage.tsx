@@ -1,10 +1,12 @@
 /** One dataset: its pipeline, queries over it, and its tables. */
 
-import { useState } from "react";
+import { Suspense, useState } from "react";
 import { type Resource, useResource } from "../../api/resource";
 import { useTenant } from "../../api/tenant";
 import { DropButton } from "../../shell/DropButton";
+import { lazyPage } from "../../shell/lazyPage";
 import { TabbedPage, tabOf } from "../../shell/TabbedPage";
+import { Skeleton } from "../../ui/Empty";
 import { Icon } from "../../ui/Icon";
 import { PipelineTab } from "./PipelineTab";
 import { QueryTab } from "./QueryTab";
@@ -13,9 +15,12 @@ import type { Dataset } from "./types";
 import { UploadDialog } from "./UploadDialog";
 import "./datasets.css";
 
+const SqlTab = lazyPage(() => import("./sql/SqlTab"));
+
 const TABS = [
   ["pipeline", "Pipeline"],
   ["query", "Query"],
+  ["sql", "SQL"],
   ["tables", "Tables"],
 ] as const;
 
@@ -69,6 +74,15 @@ function Tab({ resource, tab }: { readonly resource: Resource<Dataset>; readonly
     return (
       <div className="page-body fill">
         <QueryTab dataset={resource.body} />
+      </div>
+    );
+  }
+  if (tab === "sql") {
+    return (
+      <div className="page-body fill">
+        <Suspense fallback={<Skeleton />}>
+          <SqlTab dataset={resource.body} />
+        </Suspense>
       </div>
     );
   }

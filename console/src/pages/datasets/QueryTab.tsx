@@ -259,10 +259,10 @@ function isNumber(value: unknown): boolean {
 }
 
 function Read({ read }: { readonly read: TableAnswer<TableRow>["read"] }) {
-  const held = STAGES.filter(({ id }) => read[id].files > 0 || read[id].files_skipped > 0);
+  const stages = STAGES.filter(({ id }) => read[id].files > 0 || read[id].files_skipped > 0);
   return (
     <span className="badges">
-      {held.map(({ id, title }) => (
+      {stages.map(({ id, title }) => (
         <span
           key={id}
           className="badge stage-badge number"

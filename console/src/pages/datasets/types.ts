@@ -13,10 +13,14 @@ export interface View {
   readonly columns: readonly string[];
 }
 
+/** A type, or the types of the parts. */
+export type IdKey = string | Readonly<Record<string, string>>;
+
 export interface Dataset {
   readonly id: string;
   readonly name: string;
   readonly tables: Readonly<Record<string, Table>>;
+  readonly id_keys: Readonly<Record<string, IdKey>>;
   readonly retention_s: number;
   /** The newest state, which is the number of uploads. */
   readonly state: number;

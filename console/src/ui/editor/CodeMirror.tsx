@@ -12,12 +12,14 @@ import { Annotation, Compartment, EditorState, type Extension } from "@codemirro
 import { EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import { flushSync } from "react-dom";
-import type { JsonEditorProps } from "../JsonEditor";
+import type { JsonEditorProps, LineError } from "../JsonEditor";
 import { rangeOf } from "./pointer";
 import { colours } from "./theme";
 
+const NONE: readonly LineError[] = [];
+
 export default function CodeMirror(props: JsonEditorProps) {
-  const { value, label, support, validationErrors = [], shownPart } = props;
+  const { value, label, support, validationErrors = [], lineErrors = NONE, shownPart } = props;
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const supported = useRef(new Compartment());
@@ -61,8 +63,9 @@ export default function CodeMirror(props: JsonEditorProps) {
       const { from, to } = rangeOf(text, pointer);
       return { from, to, message, severity: "error" };
     });
-    editor.dispatch(setDiagnostics(editor.state, shown));
-  }, [validationErrors]);
+    const inLines = lineErrors.map((error) => lineDiagnostic(editor.state, error));
+    editor.dispatch(setDiagnostics(editor.state, [...shown, ...inLines]));
+  }, [validationErrors, lineErrors]);
 
   useEffect(() => {
     const editor = view.current;
@@ -76,6 +79,15 @@ export default function CodeMirror(props: JsonEditorProps) {
   }, [shownPart]);
 
   return <div ref={host} className="editor-host" />;
+}
+
+/** Marks the word at a column, or the text of a line. */
+function lineDiagnostic({ doc }: EditorState, { line, column, message }: LineError): Diagnostic {
+  const { from, text } = doc.line(Math.min(line, doc.lines));
+  const start = column === null ? text.search(/\S|$/) : Math.min(column - 1, text.length);
+  const [marked = ""] = /^(?:"[^"]*"?|\w+|.)/.exec(text.slice(start)) ?? [];
+  const length = column === null ? text.length - start : marked.length;
+  return { from: from + start, to: from + start + length, message, severity: "error" };
 }
 
 /** Marks changes that the page has made, and that it need not be told. */

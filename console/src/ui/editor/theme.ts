@@ -56,10 +56,13 @@ const looks = EditorView.theme({
 const syntax = HighlightStyle.define([
   { tag: tags.propertyName, color: "var(--name)" },
   { tag: tags.string, color: "var(--string)" },
+  { tag: tags.special(tags.string), color: "var(--ink)" },
   { tag: tags.number, color: "var(--number)" },
   { tag: [tags.bool, tags.null, tags.keyword, tags.definitionKeyword], color: "var(--keyword)" },
   { tag: [tags.variableName, tags.modifier], color: "var(--accent)" },
-  { tag: tags.lineComment, color: "var(--soft)", fontStyle: "italic" },
+  { tag: tags.typeName, color: "var(--name)" },
+  { tag: [tags.standard(tags.name), tags.special(tags.name)], color: "var(--accent)" },
+  { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" },
   { tag: [tags.punctuation, tags.separator], color: "var(--soft)" },
 ]);
 
