@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 POOL = "scan"
 AT_ONCE = 2
-STATEMENTS_AT_ONCE = 4
+STATEMENTS_AT_ONCE, STATEMENT_ATTEMPTS = 4, 2
 #: Age at which a request is ignored: its caller has given up.
 ABANDONED_S = 600.0
 #: Polling interval in an object store, which charges for each request.
@@ -91,11 +91,15 @@ class ScanRunner:
         del statement["kind"]
         timeout_s = statement.pop("timeout_s")
         result: JsonObject = {}
-        if request.is_pending:
+        for _ in range(STATEMENT_ATTEMPTS):
+            if not request.is_pending:
+                return
             try:
                 result = self._driver.run(request.name, statement, timeout_s)
+                break
             except DriverLost as error:
-                logger.warning("a statement has no result: %s", error)
+                # Another tenant's statement may be the reason.
+                logger.warning("Spark's driver was lost: %s", error)
         _answer(request, [json.dumps(result)])
 
     def _run(self, request: DatasetRequest) -> None:

@@ -51,7 +51,6 @@ _engine = open_engine()
 _engine_of_rows = open_engine()
 #: Kept, since a worker cannot read the zone's file.
 _UTC = ZoneInfo("UTC")
-_NO_FILES: dict[str, Any] = {"authority": [], "later": [], "id_keys": {}}
 
 
 class _ExecuteRequest(TypedDict):
@@ -104,13 +103,26 @@ def _execute(connection: socket.socket) -> None:
         _stream(connection, typed, _engine.execute(sql, parameters))
         return
     # Spark has the rows; their columns are those that DuckDB gives the statement.
-    _prepare({**typed, "plans": dict.fromkeys(needs.tables, _NO_FILES)}, tables, needed, needs)
+    _prepare({**typed, "plans": _without_files(typed["plans"])}, tables, needed, needs)
     columns = _engine.execute(sql, parameters).description
     messages.send_reply(connection, {"columns": len(columns)})
     reply, _ = messages.receive_request(connection)
     names, kinds = [name for name, *_ in columns], [str(kind) for _, kind, *_ in columns]
     files = [str(path) for path in cast("list[str]", reply["paths"])]
     _stream(connection, typed, _rows_of(files, kinds, EngineLimits(**typed["limits"])), names)
+
+
+def _without_files(plans: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        table: {
+            "authority": [],
+            "later": [],
+            "id_keys": {
+                name: {"authority": [], "later": [], "lists": []} for name in plan["id_keys"]
+            },
+        }
+        for table, plan in plans.items()
+    }
 
 
 def _rows_of(

@@ -16,8 +16,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -68,9 +70,13 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.legacy.setopsPrecedence.enabled": "false",
     "spark.sql.crossJoin.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    # What is sent to all executors is in the driver's memory first.
+    "spark.driver.maxResultSize": "256m",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-_JAVA_OPTIONS = "-XX:+UseParallelGC -XX:-UsePerfData"
+_JAVA_OPTIONS = "-XX:+UseParallelGC -XX:-UsePerfData -XX:+ExitOnOutOfMemoryError"
+#: How long tasks of a cancelled statement may continue. Spark interrupts them between rows.
+_CANCEL_S, _CANCEL_POLL_S = 10.0, 0.2
 _FILES = "part-*.parquet"
 
 
@@ -141,10 +147,43 @@ class _Driver:
             result = {"gone": True}
         except Exception as error:
             logger.exception("a statement failed: %s", name)
+            self._exit_without_spark()
             result = {"failed": type(error).__name__}
-        finally:
+        if name in self._cancelled:
+            self._await_tasks(name)
             self._cancelled.discard(name)
         self.reply({"ran": name, "result": result})
+
+    def _await_tasks(self, name: str) -> None:
+        """Wait for the tasks of a cancelled statement; end this process if they continue."""
+        until_s = time.monotonic() + _CANCEL_S
+        try:
+            while self._active_tasks(name):
+                if time.monotonic() > until_s:
+                    logger.warning("a cancelled statement continues: Spark is restarted")
+                    self._exit()
+                time.sleep(_CANCEL_POLL_S)
+        except (Py4JError, OSError):
+            self._exit_without_spark()
+
+    def _active_tasks(self, name: str) -> int:
+        tracker = self._application.context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(name)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+        return sum(stage.numActiveTasks for stage in stages if stage)
+
+    def _exit_without_spark(self) -> None:
+        """End this process if Spark has stopped. Its parent starts another one."""
+        try:
+            if not self._application.stopped:
+                return
+        except (Py4JError, OSError):
+            pass
+        self._exit()
+
+    def _exit(self) -> None:
+        self._application.kill()
+        os._exit(1)
 
     def _result(self, name: str, statement: StatementJson) -> JsonObject:
         tables = tables_of(statement["definition"])
@@ -171,6 +210,8 @@ class _Driver:
         translated: SparkStatement,
     ) -> JsonObject:
         folder, target = statement["folder"], statement["target"]
+        # The driver may have been lost while it wrote.
+        shutil.rmtree(target, ignore_errors=True)
         needed = needed_tables(named, translated.tables, translated.columns)
         if not needed.keys() <= statement["plans"].keys():
             raise Untranslatable(_FORM)

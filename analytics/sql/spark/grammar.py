@@ -102,7 +102,6 @@ _FUNCTIONS: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Contains: _TWO,
     exp.StrPosition: _parts("this substr"),
     exp.Trim: _parts("this expression position"),
-    exp.Repeat: _parts("this times"),
     exp.DPipe: _TWO,
     exp.MD5: _ONE,
     exp.Extract: _TWO,

@@ -74,6 +74,10 @@ def rewritten(node: exp.Expr) -> exp.Expr:
     return new
 
 
+#: What rules write with several copies of an operand.
+REPEATING = (exp.Div, exp.IntDiv, exp.Mod, exp.Ceil, exp.Floor, exp.Round, exp.Sqrt)
+
+
 # Comparisons
 
 
@@ -124,12 +128,19 @@ def _is_text_constant(node: exp.Expr) -> bool:
 
 
 def _like(node: exp.Expr) -> exp.Expr:
+    """Spark matches by regular expressions, whose time must not grow with a power of the text."""
     pattern = node.expression
     _require(node.this, {Kind.TEXT})
     if not _is_text_constant(pattern):
         raise Untranslatable("LIKE without a constant pattern is not available on Spark.")
+    text = pattern.name
+    if len(text) > 1 and text[0] == text[-1] == "%" and not {*text[1:-1]} & {"%", "_"}:
+        contains = _call("contains", node.this, exp.Literal.string(text[1:-1]))
+        return exp.Paren(this=exp.Not(this=contains)) if node.args.get("negate") else contains
+    if text.count("%") > 1:
+        raise Untranslatable(f"The pattern {text[:40]!r} is not available on Spark.")
     # A backslash escapes nothing in DuckDB, and the next character in Spark.
-    node.set("expression", exp.Literal.string(pattern.name.replace("\\", "\\\\")))
+    node.set("expression", exp.Literal.string(text.replace("\\", "\\\\")))
     return node
 
 
@@ -436,8 +447,11 @@ def _end_of_text(node: exp.Expr) -> exp.Expr:
 
 def _replace(node: exp.Expr) -> exp.Expr:
     _text(node)
-    if not _is_text_constant(node.expression) or not node.expression.name:
-        raise Untranslatable("replace() needs a constant text to search for on Spark.")
+    old, new = node.expression, node.args["replacement"]
+    if not _is_text_constant(old) or not _is_text_constant(new) or not old.name:
+        raise Untranslatable("replace() needs constant texts on Spark.")
+    if len(new.name) > len(old.name):
+        raise Untranslatable("replace() by longer texts is not available on Spark.")
     return node
 
 
@@ -452,13 +466,6 @@ def _call_with_text(name: str) -> Rule:
 def _position(node: exp.Expr) -> exp.Expr:
     _text(node)
     return _cast(_call("instr", node.this, node.args["substr"]), "BIGINT")
-
-
-def _repeat(node: exp.Expr) -> exp.Expr:
-    _require(node.this, {Kind.TEXT})
-    return _call(
-        "repeat", node.this, exp.Literal.number(_whole_number(node.args["times"], "repeat"))
-    )
 
 
 def _concatenate(node: exp.Expr) -> exp.Expr:
@@ -701,7 +708,6 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     exp.Contains: _call_with_text("contains"),
     exp.StrPosition: _position,
     exp.Trim: _text,
-    exp.Repeat: _repeat,
     exp.DPipe: _concatenate,
     exp.Interval: _interval,
     exp.Extract: _extract,

@@ -26,7 +26,11 @@ from analytics.sql.spark.grammar import Untranslatable
 
 _DIALECT = "duckdb"
 _NAME = re.compile(r"[^`$\x00-\x1f\x7f]{1,255}\Z")
-_MAX_CHARS = 1_000_000
+#: Names of tables, which are never those of files.
+_TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
+_MAX_STATEMENT_CHARS, _MAX_CHARS = 20_000, 1_000_000
+#: How deep expressions are nested whose rules repeat their operands.
+_MAX_REPEATED = 4
 #: The types of tables' columns, as sqlglot reads them.
 SCHEMA_TYPES: Mapping[str, str] = {
     "bool": "BOOLEAN",
@@ -74,6 +78,8 @@ def _translate(
     tables: Mapping[str, Mapping[str, str]],
     parameters: list[Bound] | dict[str, Bound],
 ) -> SparkStatement:
+    if len(sql) > _MAX_STATEMENT_CHARS:
+        raise Untranslatable(f"Statements on Spark have at most {_MAX_STATEMENT_CHARS} characters.")
     trees = sqlglot.parse(_with_numbers(sql), read=_DIALECT)
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Query):
@@ -89,6 +95,7 @@ def _translate(
     tree = annotate_types(tree, schema=cast("dict[str, object]", schema), dialect=_DIALECT)
     grammar.check(tree)
     _check_names(tree)
+    _check_nesting(tree)
     columns = frozenset(column.name.lower() for column in tree.find_all(exp.Column))
     for node in reversed([*tree.walk()]):
         new = rules.rewritten(node)
@@ -148,7 +155,8 @@ def _tables(tree: exp.Expr, tables: Mapping[str, object]) -> tuple[str, ...]:
     read = {}
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
-        if not isinstance(table.this, exp.Identifier) or name not in stored.keys() | defined:
+        is_name = isinstance(table.this, exp.Identifier) and _TABLE_NAME.match(name)
+        if not is_name or name not in stored.keys() | defined:
             raise Untranslatable(f"The table {table.name[:63]!r} is not available on Spark.")
         if name in stored:
             read[stored[name]] = True
@@ -159,3 +167,16 @@ def _check_names(tree: exp.Expr) -> None:
     for identifier in tree.find_all(exp.Identifier):
         if not _NAME.match(identifier.name):
             raise Untranslatable(f"The name {identifier.name[:63]!r} is not available on Spark.")
+    for cte in tree.find_all(exp.CTE):
+        if not _TABLE_NAME.match(cte.alias):
+            raise Untranslatable(f"The name {cte.alias[:63]!r} is not available on Spark.")
+
+
+def _check_nesting(tree: exp.Expr) -> None:
+    for node in tree.find_all(*rules.REPEATING):
+        depth, parent = 0, node.parent
+        while parent is not None:
+            depth += isinstance(parent, rules.REPEATING)
+            parent = parent.parent
+        if depth >= _MAX_REPEATED:
+            raise Untranslatable("The statement is nested too deeply for Spark.")
