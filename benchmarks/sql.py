@@ -1,12 +1,13 @@
 """SQL over datasets, beside DuckDB in this process and PostgreSQL on the same rows.
 
-    python -m benchmarks.sql [--scale 1] [--rounds 5] [--peers postgres] [--nice 0] [--quick]
+    python -m benchmarks.sql [--scale 1] [--rounds 5] [--peers postgres,spark] [--nice 0] [--quick]
 
 Tables like those of TPC-H are uploaded. Nine tenths of the orders are merged into the authority;
 then the pipeline is stopped, and the last tenth is uploaded, which stays unsorted. Each statement
 runs over HTTP at freshness `any` and at freshness 0, in turns with DuckDB in this process: on the
 same Parquet files, and on these together with the last tenth as Parquet. Both have two threads. All
-answers are compared. The figures are medians.
+answers are compared. The figures are medians. With `--peers spark`, the same statements also run on
+Spark, as our second engine, in turns with DuckDB as our first.
 
 Workers have the lowest priority, so that on a busy machine they wait for everything else.
 `--nice 19` gives it to this process and its DuckDB too, which makes the times comparable there.
@@ -85,6 +86,9 @@ def main() -> None:
         _measure_overhead(report, client, server.process.pid, arguments.rounds)
         with _duck(files) as duck:
             _compare(report, "any", _over_http(client, "any"), duck, arguments.rounds)
+        if "spark" in arguments.peers:
+            with service(place, "pipeline", {"RILLBASE_ANALYTICS_WORKERS": "spark"}):
+                _measure_spark(report, client, arguments.rounds)
         last = list(generator.uploads(merged, generator.orders, _UPLOAD_ORDERS))
         for upload in last:
             client.upload(_body(upload))
@@ -101,7 +105,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scale", type=float)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--nice", type=int, default=0, help="priority of DuckDB in this process")
-    parser.add_argument("--peers", type=lambda text: text.split(","), default=["postgres"])
+    parser.add_argument("--peers", type=lambda text: text.split(","), default=["postgres", "spark"])
     arguments = parser.parse_args()
     arguments.scale = arguments.scale or (0.1 if arguments.quick else 1.0)
     return arguments
@@ -151,9 +155,9 @@ def _duck(files: Mapping[str, list[str]]) -> Iterator[Statement]:
         yield lambda statement: connection.execute(statement).fetchall()
 
 
-def _over_http(client: Client, freshness: object) -> Statement:
+def _over_http(client: Client, freshness: object, engine: str = "duckdb") -> Statement:
     def run(statement: str) -> list[Any]:
-        body = {"sql": statement, "freshness": freshness, "timeout": 300}
+        body = {"sql": statement, "freshness": freshness, "timeout": 300, "engine": engine}
         answer = client.call("POST", "sql", json.dumps(body).encode(), "application/json")
         return [tuple(row.values()) for row in answer["rows"]]
 
@@ -199,6 +203,33 @@ def _compare(report: Report, name: str, ours: Statement, duck: Statement, rounds
     report.add(f"{name}_ratio", mean, "x", "geometric mean of all statements", f"<= {bound}")
     what = f"the most by which a statement exceeds {bound} x DuckDB"
     report.add(f"{name}_worst_excess_ms", max(excesses), "ms", what, want)
+
+
+def _measure_spark(report: Report, client: Client, rounds: int) -> None:
+    """Run each statement on both of our engines in turns."""
+    on_spark, on_duckdb = (_over_http(client, "any", engine) for engine in ("spark", "duckdb"))
+    report.add("spark_start_ms", _timed(on_spark, "SELECT 1")[0], "ms", "the first statement")
+    ratios = []
+    for number, statement in STATEMENTS.items():
+        spark_ms, duckdb_ms = [], []
+        for _ in range(max(rounds // 2, 1) + 1):
+            try:
+                spent, rows = _timed(on_spark, statement)
+            except RuntimeError as error:
+                if "on Spark" not in str(error):
+                    raise
+                report.add(f"spark_{number}_unavailable", 1, "", str(error)[:200])
+                break
+            spent_there, expected = _timed(on_duckdb, statement)
+            _check(number, rows, expected)
+            spark_ms.append(spent)
+            duckdb_ms.append(spent_there)
+        else:
+            here, there = median(spark_ms[1:]), median(duckdb_ms[1:])
+            ratios.append(here / there)
+            report.add(f"spark_{number}_ms", here, "ms", f"on DuckDB: {there:.1f} ms")
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    report.add("spark_ratio", mean, "x", "Spark / DuckDB, geometric mean")
 
 
 def _timed(run: Statement, statement: str) -> tuple[float, list[Any]]:

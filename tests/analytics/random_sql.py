@@ -5,7 +5,18 @@ from __future__ import annotations
 import random
 
 _BACKSLASH = chr(92)
-_PATTERNS = ("a%", "%b%", "_", f"%{_BACKSLASH}%", "B%", "é%", f"z{_BACKSLASH}_%")
+_PATTERNS = (
+    "a%",
+    "%b%",
+    "%a%a%",
+    "%o%b%",
+    "%",
+    "_",
+    f"%{_BACKSLASH}%",
+    "B%",
+    "é%",
+    f"z{_BACKSLASH}_%",
+)
 _CONSTANTS = ("0", "1", "2", "-1", "7", "2147483647", "1.5", "0.25", "-2.5", "1e3")
 _FIELDS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy")
 _NUMBERS = {"orders": ("id", "count"), "stock": ("item", "pieces")}

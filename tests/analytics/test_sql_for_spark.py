@@ -76,6 +76,23 @@ def test_no_text_of_a_statement_is_in_the_sql() -> None:
     assert {"secret\n';", "secret", "secret%_"} <= {*spark.texts.values()}
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "customer LIKE '%a%b'",
+        "customer LIKE '%a_b%c%'",
+        "customer LIKE customer",
+        "customer ~ '(a+)+b'",
+        "customer SIMILAR TO 'a*'",
+        "replace(customer, 'a', 'aaaaaaaaaaaa') = ''",
+        "repeat(customer, 1000000) = ''",
+    ],
+)
+def test_what_takes_much_time_or_memory_for_one_value_is_rejected(condition: str) -> None:
+    with pytest.raises(Untranslatable):
+        translated(f"SELECT count(*) FROM orders WHERE {condition}")
+
+
 def test_a_statement_names_what_it_reads() -> None:
     spark = translated(
         "WITH a AS (SELECT ID AS n FROM Orders) SELECT n, item FROM a JOIN STOCK ON n = Item"

@@ -23,6 +23,7 @@ _T = exp.DataType.Type
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}\Z")
 _WHOLE = re.compile(r"\d{1,9}\Z")
 _MAX_DECIMALS = 15
+_MAX_PARTS = 8
 
 
 class Kind(StrEnum):
@@ -75,7 +76,10 @@ def rewritten(node: exp.Expr) -> exp.Expr:
 
 
 #: What rules write with several copies of an operand.
-REPEATING = (exp.Div, exp.IntDiv, exp.Mod, exp.Ceil, exp.Floor, exp.Round, exp.Sqrt)
+REPEATING = (
+    *(exp.Div, exp.IntDiv, exp.Mod, exp.Ceil, exp.Floor, exp.Round, exp.Sqrt),
+    *(exp.Like, exp.ILike),
+)
 
 
 # Comparisons
@@ -134,14 +138,30 @@ def _like(node: exp.Expr) -> exp.Expr:
     if not _is_text_constant(pattern):
         raise Untranslatable("LIKE without a constant pattern is not available on Spark.")
     text = pattern.name
-    if len(text) > 1 and text[0] == text[-1] == "%" and not {*text[1:-1]} & {"%", "_"}:
-        contains = _call("contains", node.this, exp.Literal.string(text[1:-1]))
+    if len(text) > 1 and text[0] == text[-1] == "%" and "_" not in text:
+        contains = _contains_in_order(node.this, [part for part in text.split("%") if part])
         return exp.Paren(this=exp.Not(this=contains)) if node.args.get("negate") else contains
     if text.count("%") > 1:
         raise Untranslatable(f"The pattern {text[:40]!r} is not available on Spark.")
     # A backslash escapes nothing in DuckDB, and the next character in Spark.
     node.set("expression", exp.Literal.string(text.replace("\\", "\\\\")))
     return node
+
+
+def _contains_in_order(value: exp.Expr, parts: list[str]) -> exp.Expr:
+    """Return whether texts occur in a value one after another: it suffices to find the first
+    place of each.
+    """
+    if len(parts) > _MAX_PARTS:
+        raise Untranslatable("LIKE with so many texts is not available on Spark.")
+    condition: exp.Expr = _call("contains", value.copy(), exp.Literal.string(""))
+    start: exp.Expr = exp.Literal.number(1)
+    for part in parts:
+        place = _call("locate", exp.Literal.string(part), value.copy(), start)
+        occurs = exp.GT(this=place, expression=exp.Literal.number(0))
+        condition = exp.And(this=condition, expression=occurs)
+        start = exp.Add(this=place.copy(), expression=exp.Literal.number(len(part)))
+    return exp.Paren(this=condition)
 
 
 def _like_in_any_case(node: exp.Expr) -> exp.Expr:
