@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_S = 1.0
-#: The folders of files that are not in the authority, or were merged into it recently, and of
-#: requests of large queries.
-FOLDERS = ("segments", "remapped", "sorted", "merged", "scans")
+#: The folders of files that are not in the authority, or were merged into it recently.
+FOLDERS = ("segments", "remapped", "sorted", "merged")
+#: The requests of large queries (`analytics.requests`).
+REQUESTS = "scans/*/*.request"
 ALIAS = "relay"
 
 
@@ -96,7 +97,8 @@ def _has_files() -> bool:
     folder_path = settings.rillbase_analytics_dir or str(settings.rillbase_data_dir / "analytics")
     if folder_path.startswith(OBJECT_STORE_SCHEME):
         return True
-    return any(any(Path(folder_path).glob(f"*/{folder}/*")) for folder in FOLDERS)
+    patterns = [*(f"*/{folder}/*" for folder in FOLDERS), REQUESTS]
+    return any(any(Path(folder_path).glob(pattern)) for pattern in patterns)
 
 
 def _load(on_workers_lost: Callable[[], None]) -> Coordinator:

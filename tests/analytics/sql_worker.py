@@ -101,6 +101,7 @@ class SqlWorkers:
                 "plans": plans,
                 "state": 1,
                 "freshness_s": 0.0,
+                "engine": "duckdb",
                 "parameters": [],
                 "media_type": "application/json",
                 "limit": 10_000,

@@ -8,13 +8,16 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pytest
 
 from analytics import requests
 from analytics.locations import root
+from analytics.pipeline import idle_pipeline
 from analytics.pipeline.coordinator import Coordinator
 from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.scans import ScanRunner
@@ -250,6 +253,17 @@ class Slow(pipeline_steps.Inline):
 
     def cancel(self, group: str) -> None:
         self.cancelled.set()
+
+
+def test_a_request_starts_an_idle_pipeline(
+    tmp_path: Path, settings_environment: pytest.MonkeyPatch
+) -> None:
+    settings_environment.setenv("RILLBASE_ANALYTICS_DIR", str(tmp_path))
+    assert not idle_pipeline._has_files()
+    request = requests.submit(requests.folder_for(root(), uuid4()), "one", ["{}"])
+    assert idle_pipeline._has_files()
+    request.delete()
+    assert not idle_pipeline._has_files()
 
 
 def test_a_withdrawn_request_is_cancelled(shop: DatasetClient) -> None:

@@ -81,6 +81,7 @@ def test_a_statement_reads_rows_at_every_stage(shop: DatasetClient) -> None:
     assert result == {
         "state": 2,
         "freshness_s": 0.0,
+        "engine": "duckdb",
         "columns": [
             {"name": "customer", "type": "VARCHAR"},
             {"name": "n", "type": "BIGINT"},
@@ -281,7 +282,9 @@ def test_results_are_available_in_five_formats(shop: DatasetClient, stage: str) 
         assert answer.headers["Content-Type"] == ARROW
         table = pa.ipc.open_stream(answer.content).read_all()
         assert table["id"].to_pylist() == [0, 1, 2]
-        assert table.schema.metadata == {b"rillbase.state": b"1", b"rillbase.freshness_s": b"0.0"}
+        metadata = {b"state": b"1", b"freshness_s": b"0.0", b"engine": b'"duckdb"'}
+        expected = {b"rillbase." + name: value for name, value in metadata.items()}
+        assert table.schema.metadata == expected
     answer = shop.caller.post(path, {"sql": statement, "format": "parquet"})
     assert answer.headers["Content-Type"] == PARQUET
     assert answer.headers["Content-Disposition"] == 'attachment; filename="shop.parquet"'

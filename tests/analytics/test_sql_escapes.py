@@ -191,6 +191,7 @@ async def test_a_worker_pauses_while_its_result_is_not_read(workers: SqlWorkers)
             "plans": {},
             "state": 1,
             "freshness_s": 0,
+            "engine": "duckdb",
             "parameters": [],
             "media_type": "application/x-ndjson",
             "limit": 10**12,

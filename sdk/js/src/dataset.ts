@@ -42,6 +42,8 @@ export interface SqlStatement {
   readonly limit?: number;
   /** Seconds for the statement and the transfer of its result. */
   readonly timeout?: number;
+  /** What executes the statement. By default, the number of rows that it reads decides. */
+  readonly engine?: "auto" | "duckdb" | "spark";
   /** As in a query. */
   readonly freshness?: number | "any";
   readonly state?: number;
@@ -57,6 +59,8 @@ export interface SqlAnswer<R> {
   readonly state: number;
   /** Age of the oldest committed upload that is missing from the result; 0 if none is missing. */
   readonly freshnessS: number;
+  /** What has executed the statement. */
+  readonly engine: "duckdb" | "spark";
   /** Whether the limit has cut off rows. */
   readonly truncated: boolean;
 }

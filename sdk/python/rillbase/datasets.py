@@ -67,6 +67,8 @@ class SqlStatement:
     limit: int | None = None
     #: Seconds for the statement and the transfer of its result.
     timeout: float | None = None
+    #: What executes the statement. By default, the number of rows that it reads decides.
+    engine: Literal["auto", "duckdb", "spark"] | None = None
     #: As in a query.
     freshness: float | Literal["any"] | None = None
     state: int | None = None
@@ -103,6 +105,8 @@ class SqlRows(Tabular):
     freshness_s: float
     #: Whether the limit has cut off rows.
     truncated: bool
+    #: What has executed the statement.
+    engine: str
 
     @property
     def documents(self) -> list[Document]:
@@ -234,7 +238,7 @@ class AsyncDataset:
             "POST", self._path("sql"), ejson.dumps(_statement(asked).body()), timeout_s=LONG_S
         )
         answer = await self._core.http.call(request)
-        names = ("rows", "columns", "state", "freshness_s", "truncated")
+        names = ("rows", "columns", "state", "freshness_s", "truncated", "engine")
         return SqlRows(*(answer[name] for name in names))
 
     async def to_arrow(self, asked: TableQuery | SqlStatement) -> pyarrow.Table:
