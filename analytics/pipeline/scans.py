@@ -22,7 +22,7 @@ from analytics.pipeline.ledger import ALIAS
 from analytics.pipeline.workers import Workers, WorkersLost
 from analytics.requests import DatasetRequest
 from analytics.rows.file_store import is_remote
-from analytics.sql.spark.driver_process import DriverLost, DriverProcess
+from analytics.sql.spark.driver_process import DriverFailure, DriverProcess
 from analytics.sql.spark.remote_run import KIND
 from foundation.json_types import JsonObject
 
@@ -97,7 +97,7 @@ class ScanRunner:
             try:
                 result = self._driver.run(request.name, statement, timeout_s)
                 break
-            except DriverLost as error:
+            except DriverFailure as error:
                 # Another tenant's statement may be the reason.
                 logger.warning("Spark's driver was lost: %s", error)
         _answer(request, [json.dumps(result)])

@@ -64,7 +64,7 @@ class StatementRun:
         self._dataset = dataset
         self._request = request
         self._plan = plan
-        self._held = AsyncExitStack()
+        self._resources = AsyncExitStack()
         self._session: Session | None = None
         self.state = 0
         self.freshness_s = 0.0
@@ -75,7 +75,9 @@ class StatementRun:
         if not landlock.can_confine_files():
             raise Unavailable("This server's kernel cannot isolate SQL: it needs Linux 6.2.")
         try:
-            await self._held.enter_async_context(pools.get().turn(str(self._dataset.tenant_id)))
+            await self._resources.enter_async_context(
+                pools.get().turn(str(self._dataset.tenant_id))
+            )
             for _ in range(2):
                 try:
                     await self._begin_on_any()
@@ -105,7 +107,7 @@ class StatementRun:
 
     async def aclose(self) -> None:
         """End the worker, and free its slot."""
-        await self._held.aclose()
+        await self._resources.aclose()
 
     async def _begin_on_any(self) -> None:
         """Execute the statement by the engine that the caller or the number of rows chooses."""
@@ -121,9 +123,9 @@ class StatementRun:
     async def _begin(self, chosen: SqlEngine) -> None:
         """Execute the statement in a new worker."""
         folders = await asyncio.to_thread(self._folders)
-        async with AsyncExitStack() as held:
+        async with AsyncExitStack() as opened:
             running = pools.get().session(_limits(self._request.timeout_s), *folders)
-            session = await held.enter_async_context(running)
+            session = await opened.enter_async_context(running)
             needs = _checked(
                 await session.ask(
                     {"sql": self._request.sql, "definition": self._dataset.definition}
@@ -137,10 +139,10 @@ class StatementRun:
             if self.engine is SqlEngine.SPARK and "columns" in reply:
                 plan_files = cast("JsonObject", described["plans"])
                 rows = await run_on_spark(self._dataset, self._request, plan_files, self.state)
-                held.push_async_callback(rows.aclose)
+                opened.push_async_callback(rows.aclose)
                 _checked(await session.ask({"paths": [*rows.paths]}))
             self._session = session
-            await self._held.enter_async_context(held.pop_all())
+            await self._resources.enter_async_context(opened.pop_all())
 
     def _views(self, needs: JsonObject) -> dict[str, list[str]]:
         """Return the views that are read, by their tables; a worker is not trusted."""

@@ -38,10 +38,10 @@ def check_types(names: Sequence[str], kinds: Sequence[str]) -> None:
 def distinct_names(names: Sequence[str]) -> list[str]:
     """Return names for all columns: those of repeated ones end with a number."""
     found: list[str] = []
-    taken = set(names)
+    used = set(names)
     for name in names:
         candidate, number = name, 0
-        while candidate in found or (number and candidate in taken):
+        while candidate in found or (number and candidate in used):
             number += 1
             candidate = f"{name}_{number}"
         found.append(candidate)

@@ -88,9 +88,9 @@ def execute(connection: socket.socket) -> None:
 
 
 def _execute(connection: socket.socket) -> None:
-    asked, _ = messages.receive_request(connection)
-    sql = str(asked["sql"])
-    tables = tables_of(str(asked["definition"]))
+    first, _ = messages.receive_request(connection)
+    sql = str(first["sql"])
+    tables = tables_of(str(first["definition"]))
     named = sql_tables(tables)
     needs = _needs(sql, named)
     needed = [named[name] for name in sorted(needs.tables)]

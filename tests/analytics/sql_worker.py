@@ -92,8 +92,8 @@ class SqlWorkers:
     ) -> tuple[JsonObject, bytes]:
         """Return the worker's last message, and what it streamed."""
         async with self.session(limits) as session:
-            asked: JsonObject = {"sql": sql, "definition": DEFINITION, "unlocked": unlocked}
-            needs = await session.ask(asked)
+            first: JsonObject = {"sql": sql, "definition": DEFINITION, "unlocked": unlocked}
+            needs = await session.ask(first)
             if "tables" not in needs:
                 return needs, b""
             plans = {n: p for n, p in self.plans().items() if n in needs["tables"]}  # type: ignore[operator]

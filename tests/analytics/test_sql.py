@@ -282,9 +282,8 @@ def test_results_are_available_in_five_formats(shop: DatasetClient, stage: str) 
         assert answer.headers["Content-Type"] == ARROW
         table = pa.ipc.open_stream(answer.content).read_all()
         assert table["id"].to_pylist() == [0, 1, 2]
-        metadata = {b"state": b"1", b"freshness_s": b"0.0", b"engine": b'"duckdb"'}
-        expected = {b"rillbase." + name: value for name, value in metadata.items()}
-        assert table.schema.metadata == expected
+        marks = {b"state": b"1", b"freshness_s": b"0.0", b"engine": b'"duckdb"'}
+        assert table.schema.metadata == {b"rillbase." + n: value for n, value in marks.items()}
     answer = shop.caller.post(path, {"sql": statement, "format": "parquet"})
     assert answer.headers["Content-Type"] == PARQUET
     assert answer.headers["Content-Disposition"] == 'attachment; filename="shop.parquet"'

@@ -224,7 +224,7 @@ def test_the_number_of_rows_chooses_the_engine(
     assert error["errors"][0]["pointer"] == "/engine"
 
 
-def test_a_statement_that_takes_too_long_ends(shop: DatasetClient) -> None:
+def test_a_statement_is_cancelled_at_its_timeout(shop: DatasetClient) -> None:
     count = "SELECT count(*) AS n FROM orders"
     assert sql(shop, count, engine="spark")["rows"] == [{"n": 60}]
     before = drivers()

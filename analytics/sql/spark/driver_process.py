@@ -33,12 +33,12 @@ _MODULE = "analytics.sql.spark.driver"
 _VARIABLES = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "KUBERNETES_SERVICE_HOST")
 START_TIMEOUT_S = 120.0
 #: After a statement's own deadline.
-GRACE_S = 15.0
+MARGIN_S = 15.0
 IDLE_S = 600.0
 _STOP_S = 10.0
 
 
-class DriverLost(Exception):
+class DriverFailure(Exception):
     """The driver could not start, has exited, or did not respond."""
 
 
@@ -52,14 +52,14 @@ class DriverProcess:
         self._statements = 0
 
     def run(self, name: str, statement: Mapping[str, Any], timeout_s: float) -> JsonObject:
-        """Execute a statement, and return its result; raise `DriverLost` if there is none."""
+        """Execute a statement, and return its result; raise `DriverFailure` if there is none."""
         with self._lock:
             self._statements += 1
         try:
             driver = self._started()
             try:
-                return driver.run(name, statement, timeout_s + GRACE_S)
-            except DriverLost:
+                return driver.run(name, statement, timeout_s + MARGIN_S)
+            except DriverFailure:
                 self._discard(driver)
                 raise
         finally:
@@ -144,7 +144,7 @@ class _RunningDriver:
             self._send({"run": name, "statement": dict(statement)})
             return result.result(timeout_s)
         except FutureTimeout:
-            raise DriverLost(f"the driver did not respond within {timeout_s:.0f} s") from None
+            raise DriverFailure(f"the driver did not respond within {timeout_s:.0f} s") from None
         finally:
             self._results.pop(name, None)
 
@@ -173,7 +173,7 @@ class _RunningDriver:
                 stdin.write(json.dumps(message) + "\n")
                 stdin.flush()
         except (OSError, ValueError) as error:
-            raise DriverLost("the driver has exited") from error
+            raise DriverFailure("the driver has exited") from error
 
     def _read(self) -> None:
         for line in cast("IO[str]", self._process.stdout):
@@ -184,7 +184,7 @@ class _RunningDriver:
                 future.set_result(message["result"])
         for future in (self._start, *list(self._results.values())):
             if not future.done():
-                future.set_exception(DriverLost("the driver has exited"))
+                future.set_exception(DriverFailure("the driver has exited"))
 
 
 def _environment(folder: str) -> dict[str, str]:
