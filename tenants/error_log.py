@@ -92,6 +92,7 @@ class ErrorLog:
     def __init__(self, interval_s: float = INTERVAL_S) -> None:
         self._gathered: dict[UUID, dict[ErrorKey, ErrorCount]] = defaultdict(dict)
         self._lock = threading.Lock()
+        self._flushing = threading.Lock()
         self._ticker = Ticker("error log", interval_s, self.flush)
 
     def note(
@@ -121,7 +122,14 @@ class ErrorLog:
         self._ticker.begin()
 
     def flush(self) -> int:
-        """Write the collected errors; keep them if the database is unavailable."""
+        """Write the collected errors; keep them if the database is unavailable.
+
+        When this returns, errors that another thread has been writing are written as well.
+        """
+        with self._flushing:
+            return self._flush()
+
+    def _flush(self) -> int:
         with self._lock:
             errors, self._gathered = self._gathered, defaultdict(dict)
         rows = [

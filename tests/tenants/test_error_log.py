@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -106,6 +108,27 @@ def test_errors_that_could_not_be_written_are_written_later(
     log.note(account.tenant.id, error_log.Area.REQUEST, "forbidden", place="GET /x")
     log.flush()
     assert sum(entry.count for entry in stored_entries(account)) == 2
+
+
+def test_a_flush_waits_for_what_another_one_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, account = error_log.ErrorLog(), make_tenant()
+    begun, may_write, row = threading.Event(), threading.Event(), error_log._row
+
+    def slow_row(*arguments: Any) -> error_log.Row:
+        begun.set()
+        assert may_write.wait(60)
+        return row(*arguments)
+
+    monkeypatch.setattr(error_log, "_row", slow_row)
+    log.note(account.tenant.id, error_log.Area.REQUEST, "forbidden", place="GET /x", status=403)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(log.flush)
+        assert begun.wait(60)
+        second = threads.submit(log.flush)
+        assert not wait([second], timeout=0.2).done
+        may_write.set()
+        assert (first.result(60), second.result(60)) == (1, 0)
+    log.stop()
 
 
 def test_credentials_are_not_logged() -> None:
