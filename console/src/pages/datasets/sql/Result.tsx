@@ -78,7 +78,7 @@ const VIEWS: readonly (readonly [View, string])[] = [
 type AnswerProps = Executed & Omit<ResultProps, "execution">;
 
 function Answer({ dataset, inputs, answer, tookMs, chart, onChart }: AnswerProps) {
-  const { rows, columns, state, freshnessS, truncated } = answer;
+  const { rows, columns, state, freshnessS, truncated, engine } = answer;
   const [view, setView] = useState<View>(chart === null ? "rows" : "chart");
   return (
     <>
@@ -95,6 +95,7 @@ function Answer({ dataset, inputs, answer, tookMs, chart, onChart }: AnswerProps
         )}
         <span className="soft number">
           {freshnessS === 0 ? "up to date" : `${freshnessS.toFixed(1)} s behind`}
+          {engine === "spark" && ", on Spark"}
         </span>
         <span className="dataset-export">
           <ExportMenu formats={SQL_EXPORTS} query={exportOf(dataset, inputs)} />

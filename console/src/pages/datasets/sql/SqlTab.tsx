@@ -19,6 +19,7 @@ import { Parameters } from "./Parameters";
 import { Result } from "./Result";
 import {
   DEFAULTS,
+  ENGINES,
   inputsFrom,
   inputsOf,
   LIMITS,
@@ -154,6 +155,13 @@ function Options({ inputs, onChange }: OptionsProps) {
           max={MAX_TIMEOUT_S}
           value={inputs.timeout}
           onChange={(event) => onChange({ timeout: event.target.value })}
+        />
+      </Field>
+      <Field label="Engine">
+        <Select
+          options={ENGINES}
+          value={inputs.engine}
+          onChange={(engine) => onChange({ engine })}
         />
       </Field>
     </div>

@@ -13,6 +13,7 @@ export interface StatementInputs {
   readonly freshness: string;
   readonly limit: string;
   readonly timeout: string;
+  readonly engine: string;
 }
 
 export const MAX_TIMEOUT_S = 300;
@@ -23,7 +24,14 @@ export const DEFAULTS: StatementInputs = {
   freshness: "0",
   limit: "1000",
   timeout: "30",
+  engine: "auto",
 };
+/** What executes a statement. By default, the number of rows that it reads decides. */
+export const ENGINES = [
+  ["auto", "automatic"],
+  ["duckdb", "DuckDB"],
+  ["spark", "Spark"],
+] as const;
 
 /** What may contain a `$` or a `?` that is no parameter, and last the parameters themselves. */
 const TOKENS = new RegExp(
@@ -70,7 +78,7 @@ function textOfValue(value: unknown): string {
 
 /** Returns the members of the call that executes a statement, as they are saved. */
 export function statementOf(inputs: StatementInputs): SqlStatement {
-  const { sql, freshness, limit, timeout } = inputs;
+  const { sql, freshness, limit, timeout, engine } = inputs;
   const parameters = parametersOf(inputs);
   return {
     sql,
@@ -78,10 +86,12 @@ export function statementOf(inputs: StatementInputs): SqlStatement {
     freshness: freshnessOf(freshness),
     limit: Number(limit),
     timeout: Number(timeout),
+    ...(engine === DEFAULTS.engine ? {} : { engine: engine as Engine }),
   };
 }
 
 type Parameters = NonNullable<SqlStatement["parameters"]>;
+type Engine = NonNullable<SqlStatement["engine"]>;
 
 function parametersOf({ sql, parameters }: StatementInputs): Parameters | undefined {
   const names = parameterNames(sql);
@@ -95,7 +105,7 @@ function parametersOf({ sql, parameters }: StatementInputs): Parameters | undefi
 
 /** Returns what was typed for the members of a saved statement. */
 export function inputsOf(members: Readonly<Record<string, unknown>>): StatementInputs {
-  const { sql, parameters = {}, freshness, limit, timeout } = members;
+  const { sql, parameters = {}, freshness, limit, timeout, engine } = members;
   const isList = Array.isArray(parameters);
   const texts = Object.entries(parameters as object).map(([name, value]) => [
     isList ? String(Number(name) + 1) : name,
@@ -107,6 +117,7 @@ export function inputsOf(members: Readonly<Record<string, unknown>>): StatementI
     freshness: String(freshness ?? DEFAULTS.freshness),
     limit: String(limit ?? DEFAULTS.limit),
     timeout: String(timeout ?? DEFAULTS.timeout),
+    engine: String(engine ?? DEFAULTS.engine),
   };
 }
 
@@ -133,7 +144,7 @@ export function lineErrorsOf(error: unknown): readonly LineError[] {
   return [{ line: Number(line), column: column === undefined ? null : Number(column), message }];
 }
 
-const OPTIONS = ["freshness", "limit", "timeout"] as const;
+const OPTIONS = ["freshness", "limit", "timeout", "engine"] as const;
 
 /** The typed statement in the address; null if it is the one that the page opens with. */
 export const STATEMENT_ADDRESS = {
