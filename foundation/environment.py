@@ -272,8 +272,8 @@ class Environment(BaseSettings):
     rillbase_sql_spark_memory_mib: int = Field(
         2048,
         ge=512,
-        description="Memory of the driver that executes SQL statements on Spark. Without "
-        "`RILLBASE_ANALYTICS_MASTER`, the statements themselves run in it.",
+        description="Memory of the driver that executes SQL statements on Spark. The statements "
+        "themselves run in it, unless `RILLBASE_ANALYTICS_MASTER` is a `spark://` master.",
     )
     rillbase_analytics_dir: str = Field(
         "",

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[3]
 _MODULE = "analytics.sql.spark.driver"
 #: What the driver gets of this process's environment: nothing that names or opens anything else.
-_VARIABLES = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL", "KUBERNETES_SERVICE_HOST")
+_VARIABLES = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL")
 START_TIMEOUT_S = 120.0
 #: After a statement's own deadline.
 MARGIN_S = 15.0
@@ -122,7 +122,10 @@ class _RunningDriver:
         self._reader = threading.Thread(target=self._read, name="sql-driver", daemon=True)
         self._reader.start()
         settings = environment()
-        master = settings.rillbase_analytics_master or f"local[{settings.rillbase_sql_threads}]"
+        master = settings.rillbase_analytics_master
+        if not master.startswith("spark:"):
+            # On Kubernetes too: one pod is the driver of one application with executors.
+            master = f"local[{settings.rillbase_sql_threads}]"
         self._send(
             {
                 "start": {
