@@ -29,7 +29,7 @@ _AGGREGATES = ("sum", "avg", "min", "max", "count")
 class RandomSql:
     """Writes statements. Their rows are ordered, or there is one."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | None) -> None:
         self._rng = random.Random(seed)
         self._table = "orders"
 

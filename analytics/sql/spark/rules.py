@@ -154,14 +154,16 @@ def _contains_in_order(value: exp.Expr, parts: list[str]) -> exp.Expr:
     """
     if len(parts) > _MAX_PARTS:
         raise Untranslatable("LIKE with so many texts is not available on Spark.")
-    condition: exp.Expr = _call("contains", value.copy(), exp.Literal.string(""))
+    condition: exp.Expr = exp.Boolean(this=True)
     start: exp.Expr = exp.Literal.number(1)
     for part in parts:
         place = _call("locate", exp.Literal.string(part), value.copy(), start)
         occurs = exp.GT(this=place, expression=exp.Literal.number(0))
         condition = exp.And(this=condition, expression=occurs)
         start = exp.Add(this=place.copy(), expression=exp.Literal.number(len(part)))
-    return exp.Paren(this=condition)
+    # `locate` is 0 for a start that is null.
+    is_null = exp.Is(this=value.copy(), expression=exp.null())
+    return _choice((is_null, exp.null()), default=condition)
 
 
 def _like_in_any_case(node: exp.Expr) -> exp.Expr:
