@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 
 from analytics.api.dataset_access import dataset_of, in_scope, while_connected
-from analytics.facts import READ
+from analytics.facts import READ, DatasetFacts
 from analytics.media_types import CSV, JSON
 from analytics.query.files import ReadPlan
 from analytics.query.plan import plan_tables
 from analytics.sql.request import FORMATS, StatementRequest, read_request
-from analytics.sql.statement_run import StatementRun
+from analytics.sql.statement_run import EXPLANATIONS, StatementRun
 from data_plane.calls import Call
 from data_plane.http import CallResponse
 from data_plane.request_reader import parameters, read_body
 from foundation.asgi import App, Receive, Scope, Send
-from foundation.errors import ApiError
+from foundation.errors import ApiError, FieldProblem, InvalidBody, QueryTooExpensive
 from foundation.json_body import parse_json_body
 from foundation.sandbox.failures import JobFailed
 
@@ -31,6 +31,32 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 async def execute(call: Call) -> CallResponse:
     """POST sql."""
     parameters(call)
+    dataset, request, run = await _read(call)
+    try:
+        await while_connected(call, run.start())
+    except BaseException:
+        await run.aclose()
+        raise
+    return CallResponse(app=_streaming(call, run, _headers(dataset.name, request, run)))
+
+
+async def execute_whole(call: Call) -> CallResponse:
+    """POST sql for a field of GraphQL: the result is JSON, and complete."""
+    _, request, run = await _read(call)
+    if request.media_type != JSON:
+        detail = "A field has its result as `json`."
+        raise InvalidBody(detail, errors=[FieldProblem("/format", "invalid", detail)])
+    try:
+        await run.start()
+        return CallResponse(body=b"".join([part async for part in run.parts()]))
+    except JobFailed as error:
+        raise QueryTooExpensive(EXPLANATIONS[error.reason]) from None
+    finally:
+        await run.aclose()
+
+
+async def _read(call: Call) -> tuple[DatasetFacts, StatementRequest, StatementRun]:
+    """Return what a call asks for."""
     dataset = await dataset_of(call, READ)
     body = parse_json_body(await read_body(call, max_bytes=MAX_BODY_BYTES))
     request = read_request(body, call.head.headers.get("Accept", ""))
@@ -38,13 +64,7 @@ async def execute(call: Call) -> CallResponse:
     async def plan(tables: list[str]) -> Mapping[str, ReadPlan]:
         return await in_scope(call, lambda: plan_tables(dataset, tables, request.wanted))
 
-    run = StatementRun(dataset, request, plan)
-    try:
-        await while_connected(call, run.start())
-    except BaseException:
-        await run.aclose()
-        raise
-    return CallResponse(app=_streaming(call, run, _headers(dataset.name, request, run)))
+    return dataset, request, StatementRun(dataset, request, plan)
 
 
 def _headers(name: str, request: StatementRequest, run: StatementRun) -> dict[str, str]:

@@ -42,7 +42,8 @@ from foundation.sandbox.template_client import TemplateFailed
 MIB = 1024 * 1024
 _OPEN_FILES = 16_384
 _PROBLEMS = (InvalidSql, InvalidBody, EvaluationFailed, QueryTooExpensive, SumOverflow)
-_EXPLANATIONS = {
+#: Why a statement ended early.
+EXPLANATIONS = {
     FailureReason.MEMORY: "The statement takes more memory than allowed.",
     FailureReason.CPU_TIME: "The statement takes more CPU time than allowed.",
     FailureReason.DEADLINE: "The statement takes longer than its timeout.",
@@ -88,7 +89,7 @@ class StatementRun:
             detail = f"{MAX_WAITING} statements of the tenant are already waiting."
             raise RateLimited(detail, headers={"Retry-After": "5"}) from None
         except JobFailed as error:
-            raise QueryTooExpensive(_EXPLANATIONS[error.reason]) from None
+            raise QueryTooExpensive(EXPLANATIONS[error.reason]) from None
         except TemplateFailed:
             raise Unavailable("No worker can execute the statement at the moment.") from None
         raise StateExpired("The files of this state are no longer retained.")

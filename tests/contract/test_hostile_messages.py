@@ -208,6 +208,10 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
         'query ($q: JSON!) { datasetRows(dataset: "shop", query: $q) { rows } }',
         {"q": {"table": "orders", "filter": {"id": {"$gt": 1}}}},
     ),
+    "datasetSql": (
+        'query ($s: JSON!) { datasetSql(dataset: "shop", statement: $s) { rows } }',
+        {"s": {"sql": "SELECT $1 AS a", "parameters": [1]}},
+    ),
     "addEvents": (
         (
             'mutation ($e: [JSON!]!) { addEvents(aggregate: "requests_5m", events: $e)'

@@ -114,6 +114,10 @@ FIELDS: dict[str, tuple[str, str]] = {
         "analytics:read",
         'datasetRows(dataset: "shop", query: {table: "orders"}) { __typename }',
     ),
+    "Query.datasetSql": (
+        "analytics:read",
+        'datasetSql(dataset: "shop", statement: {sql: "SELECT 1"}) { __typename }',
+    ),
     "Mutation.insertDocument": (WRITE, f"insertDocument({_C}, document: {{}}) {{ id }}"),
     "Mutation.replaceDocument": (WRITE, f"replaceDocument({_K}, document: {{}}) {{ id }}"),
     "Mutation.updateDocument": (WRITE, f"updateDocument({_K}, update: {{}}) {{ id }}"),

@@ -1,4 +1,4 @@
-"""The field of datasets: rows of a table, as fresh as requested. Uploads use REST."""
+"""The fields of datasets: rows of a table, or of an SQL statement. Uploads use REST."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foundation.api.rendering import exact_json
 from foundation.json_types import JsonObject
 from rillbase_server.graphql.context import Info
 
-_QUERY = loaded("queries", "query")
+_QUERY, _EXECUTE = loaded("queries", "query"), loaded("sql", "execute_whole")
 
 Dataset = Annotated[str, strawberry.argument(description="The dataset's name.")]
 Query = Annotated[JSON, strawberry.argument(description="As the body of the REST call.")]
@@ -30,22 +30,58 @@ class DatasetRows:
     read: JSON = strawberry.field(description="What was read to answer the query.")
 
 
+@strawberry.type(description="A column of a statement's result.")
+class SqlColumn:
+    name: str
+    type: str = strawberry.field(description="Its type in DuckDB.")
+
+
+@strawberry.type(description="The result of an SQL statement, from one state of all tables.")
+class SqlRows:
+    rows: list[JSON]
+    columns: list[SqlColumn]
+    state: int = strawberry.field(
+        description="The state of the dataset from which the rows were read."
+    )
+    freshness_s: float = strawberry.field(description="Maximum age of that state.")
+    engine: str = strawberry.field(description="What has executed it: `duckdb` or `spark`.")
+    truncated: bool = strawberry.field(description="Whether the limit has cut off rows.")
+
+
 @strawberry.type
 class DatasetQueries:
     @strawberry.field(description="Query the rows of a dataset's table with a given freshness.")
     async def dataset_rows(self, info: Info, dataset: Dataset, query: Query) -> DatasetRows:
-        call = InternalCall(
-            _QUERY,
-            "POST",
-            f"/v1/datasets/{dataset}/query",
-            {"dataset": dataset},
-            exact_json(query),
-            {"Content-Type": MEDIA_TYPE},
-        )
-        answer = cast("JsonObject", await info.context.call_data_plane(call))
+        answer = await _post(info, dataset, "query", query)
         return DatasetRows(
             rows=cast("list[JSON]", answer["rows"]),
             state=int(str(answer["state"])),
             freshness_s=float(str(answer["freshness_s"])),
             read=cast("JSON", answer["read"]),
         )
+
+    @strawberry.field(description="Execute an SQL statement over a dataset's tables.")
+    async def dataset_sql(self, info: Info, dataset: Dataset, statement: Query) -> SqlRows:
+        answer = await _post(info, dataset, "sql", statement)
+        columns = cast("list[dict[str, str]]", answer["columns"])
+        return SqlRows(
+            rows=cast("list[JSON]", answer["rows"]),
+            columns=[SqlColumn(name=one["name"], type=one["type"]) for one in columns],
+            state=int(str(answer["state"])),
+            freshness_s=float(str(answer["freshness_s"])),
+            engine=str(answer["engine"]),
+            truncated=bool(answer["truncated"]),
+        )
+
+
+async def _post(info: Info, dataset: str, call: str, body: JSON) -> JsonObject:
+    """Make a call of a dataset, whose name is that of its REST call."""
+    request = InternalCall(
+        _EXECUTE if call == "sql" else _QUERY,
+        "POST",
+        f"/v1/datasets/{dataset}/{call}",
+        {"dataset": dataset},
+        exact_json(body),
+        {"Content-Type": MEDIA_TYPE},
+    )
+    return cast("JsonObject", await info.context.call_data_plane(request))
