@@ -15,6 +15,7 @@ from django.db import connections
 from analytics.locations import folder_of
 from analytics.pipeline.ledger import ALIAS
 from analytics.pipeline.scans import ScanRunner
+from analytics.sql.spark import driver_process
 from tests.analytics import pipeline_steps
 from tests.analytics.dataset_client import PARQUET, make_dataset
 from tests.analytics.pipeline_steps import Inline
@@ -47,7 +48,9 @@ ENDLESS = "SELECT sum(s0.item * s1.item) AS n FROM stock AS s0 " + " ".join(
 def scans() -> Iterator[ScanRunner]:
     """What answers the requests of a pipeline, with one driver for all tests."""
     runner = ScanRunner(Inline(), lambda: None)
-    with nobody_leading():
+    with nobody_leading(), pytest.MonkeyPatch.context() as change:
+        # Tests that run at the same time keep the machine busy.
+        change.setattr(driver_process, "NICENESS", 0)
         try:
             yield runner
         finally:
@@ -144,13 +147,13 @@ def are_alike(on_spark: requests.Response, on_duckdb: requests.Response) -> bool
 
 
 @pytest.mark.parametrize(
-    ("step", "answered"), [pytest.param(1, 143, marks=LONG), pytest.param(8, 15)]
+    ("step", "answered"), [pytest.param(1, 143, marks=LONG), pytest.param(12, 9)]
 )
 def test_statements_have_the_same_answers(shop: DatasetClient, step: int, answered: int) -> None:
     assert compare(shop, CORPUS[::step]) >= answered
 
 
-@pytest.mark.parametrize(("count", "seed"), [pytest.param(300, None, marks=LONG), (30, 7)])
+@pytest.mark.parametrize(("count", "seed"), [pytest.param(300, None, marks=LONG), (20, 7)])
 def test_random_statements_have_the_same_answers(
     shop: DatasetClient, count: int, seed: int | None
 ) -> None:

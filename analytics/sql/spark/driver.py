@@ -1,7 +1,7 @@
 """The process of Spark's driver for statements.
 
-It has no secrets but that of Spark itself, and lives as long as its standard input. A line there is
-a JSON object; so is a line of its standard output.
+It has no secrets but that of Spark itself, and lives as long as its standard input. Its argument is
+its niceness. A line of the input is a JSON object; so is a line of its standard output.
 
     parent  {"start": {"master", "secret", "memory_mib"}}   driver  {"started": true}
     parent  {"run": NAME, "statement": {…}}                 driver  {"ran": NAME, "result": {…}}
@@ -50,7 +50,6 @@ logger = logging.getLogger(__name__)
 
 #: Statements that run at once; the parent sends no more.
 AT_ONCE = 8
-_NICENESS = 10
 _OUT_OF_MEMORY_SCORE = "500"
 #: Above this limit, sorted rows are not kept in the driver's memory.
 _TOP_ROWS = 100_000
@@ -320,7 +319,7 @@ _CONDITIONS: Mapping[str | None, str] = {
 def main() -> None:
     """Serve the parent until it closes standard input."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
-    os.nice(_NICENESS)
+    os.nice(int(sys.argv[1]))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY_SCORE)
     os.environ["JAVA_TOOL_OPTIONS"] = _JAVA_OPTIONS

@@ -32,6 +32,8 @@ _MODULE = "analytics.sql.spark.driver"
 #: What the driver gets of this process's environment: nothing that names or opens anything else.
 _VARIABLES = ("PATH", "JAVA_HOME", "SPARK_HOME", "LANG", "LC_ALL")
 START_TIMEOUT_S = 120.0
+#: Everything else takes precedence, but not as much as over statements on DuckDB, which are short.
+NICENESS = 10
 #: After a statement's own deadline.
 MARGIN_S = 15.0
 IDLE_S = 600.0
@@ -109,7 +111,7 @@ class _RunningDriver:
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="sql-driver-")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE],
+            [sys.executable, "-m", _MODULE, str(NICENESS)],
             cwd=_ROOT,
             env=_environment(self._folder),
             stdin=subprocess.PIPE,
