@@ -139,7 +139,7 @@ def test_deep_and_long_statements_are_rejected(statement: str) -> None:
         "SELECT customer FROM orders UNION ALL (SELECT id FROM orders)",
         "SELECT lag(count, 1, 1.5) OVER (ORDER BY id) FROM orders",
         "SELECT id AS count FROM orders ORDER BY count + 0",
-        "SELECT * FROM (SELECT id, id FROM orders) AS x",
+        "SELECT * FROM (SELECT id, id FROM orders) AS x ORDER BY 1",
         "SELECT at AT TIME ZONE 'EST' FROM orders",
         "SELECT at AT TIME ZONE 'Europe/Chisinau' FROM orders",
     ],
