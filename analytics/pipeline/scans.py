@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,9 @@ from analytics.requests import DatasetRequest
 from analytics.rows.file_store import is_remote
 from analytics.sql.spark.driver_process import DriverFailure, DriverProcess
 from analytics.sql.spark.remote_run import KIND
+from analytics.sql.worker_pools import MAX_WAITING
 from foundation.json_types import JsonObject
+from foundation.sandbox.fair_queue import FairQueue, QueueFull
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +50,14 @@ class ScanRunner:
         self._statements = ThreadPoolExecutor(STATEMENTS_AT_ONCE, thread_name_prefix="statements")
         self._driver = DriverProcess()
         self._running: dict[DatasetRequest, Future[None]] = {}
+        #: The tenants of the statements that run or wait. Each leaves a place to the others.
+        self._tenants: dict[DatasetRequest, str] = {}
+        self._queue: FairQueue[DatasetRequest] = FairQueue(STATEMENTS_AT_ONCE, MAX_WAITING)
         self._polled_s = -FAR_POLL_S
 
     @property
     def busy(self) -> bool:
-        return bool(self._running)
+        return bool(self._running or self._tenants)
 
     def poll(self) -> None:
         """Start new requests, and cancel those that have been withdrawn."""
@@ -61,33 +67,51 @@ class ScanRunner:
         self._polled_s = now
         requested = dict(requests.pending(root()))
         for request, written_s in requested.items():
-            if request not in self._running and _is_pending_here(request, written_s):
-                self._running[request] = self._start(request)
-        for request in set(self._running) - set(requested):
-            if self._running[request].done():
+            if request in self._running or request in self._tenants:
+                continue
+            if (tenant := _tenant_here(request, written_s)) is not None:
+                self._start(request, tenant)
+        self._withdraw({*self._running, *self._tenants} - requested.keys())
+        while (request := self._queue.start_next()) is not None:
+            self._running[request] = self._statements.submit(self._execute, request)
+        self._driver.stop_if_idle()
+
+    def _withdraw(self, absent: Collection[DatasetRequest]) -> None:
+        """Free the places of what is answered, and cancel what has been withdrawn."""
+        for request in absent:
+            future = self._running.get(request)
+            if future is None:
+                self._queue.withdraw(self._tenants.pop(request), request)
+            elif future.done():
                 del self._running[request]
-            elif not self._running[request].cancel():
+                if request in self._tenants:
+                    self._queue.finish(self._tenants.pop(request))
+            elif not future.cancel():
                 self._workers.cancel(request.name)
                 self._driver.cancel(request.name)
-        self._driver.stop_if_idle()
 
     def close(self) -> None:
         self._driver.close()
         self._threads.shutdown(cancel_futures=True)
         self._statements.shutdown(cancel_futures=True)
 
-    def _start(self, request: DatasetRequest) -> Future[None]:
-        try:
-            tasks = requests.tasks_of(request)
-        except FileNotFoundError:
-            tasks = []
-        first = json.loads(tasks[0]) if tasks else {}
-        if first.get("kind") == KIND:
-            return self._statements.submit(self._execute, request, first)
-        return self._threads.submit(self._run, request)
+    def _start(self, request: DatasetRequest, tenant: str) -> None:
+        """Start a query, or queue a statement."""
+        tasks = _tasks_of(request)
+        if not tasks or json.loads(tasks[0]).get("kind") != KIND:
+            self._running[request] = self._threads.submit(self._run, request)
+            return
+        # A tenant with too many waits for the next poll.
+        with suppress(QueueFull):
+            self._queue.add(tenant, request)
+            self._tenants[request] = tenant
 
-    def _execute(self, request: DatasetRequest, statement: dict[str, Any]) -> None:
+    def _execute(self, request: DatasetRequest) -> None:
         """Execute a SQL statement."""
+        tasks = _tasks_of(request)
+        if not tasks:
+            return
+        statement: dict[str, Any] = json.loads(tasks[0])
         del statement["kind"]
         timeout_s = statement.pop("timeout_s")
         result: JsonObject = {}
@@ -127,12 +151,22 @@ def _answer(request: DatasetRequest, lines: Sequence[str]) -> None:
         request.delete()
 
 
-def _is_pending_here(request: DatasetRequest, written_s: float) -> bool:
-    """Return whether the caller is still waiting, and the dataset belongs to this installation."""
+def _tasks_of(request: DatasetRequest) -> list[str]:
+    """Return the tasks of a request, or none if it has been withdrawn."""
+    try:
+        return requests.tasks_of(request)
+    except FileNotFoundError:
+        return []
+
+
+def _tenant_here(request: DatasetRequest, written_s: float) -> str | None:
+    """Return the tenant of a request if its caller still waits and its dataset is one of here."""
     if time.time() - written_s > ABANDONED_S:
-        return False
+        return None
     try:
         dataset_id = UUID(request.dataset)
     except ValueError:
-        return False
-    return Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).exists()
+        return None
+    datasets = Dataset.unscoped.using(ALIAS).filter(pk=dataset_id)
+    tenant_id = datasets.values_list("tenant_id", flat=True).first()
+    return None if tenant_id is None else str(tenant_id)

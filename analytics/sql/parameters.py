@@ -11,6 +11,7 @@ from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonValue
 
 _INT128 = 2**127
+_MAX_DIGITS = 38
 #: A value that DuckDB binds.
 Bound = bool | int | float | str | Decimal | datetime.datetime | list["Bound"] | None
 
@@ -49,13 +50,24 @@ def _moment_of(milliseconds: str) -> datetime.datetime:
     return _EPOCH + datetime.timedelta(milliseconds=int(milliseconds))
 
 
+def _decimal_of(text: str) -> Decimal | float:
+    """Return a decimal as DuckDB reads it: without its exponent, and of at most 38 digits."""
+    value = Decimal(text)
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int):
+        return value
+    if exponent < -_MAX_DIGITS or value.adjusted() >= _MAX_DIGITS:
+        return float(value)
+    return Decimal(int(value)) if exponent > 0 else value
+
+
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _CANONICAL_DATE = "$date, $numberLong"
 _EXTENDED: Mapping[str, Callable[[str], Bound]] = {
     "$numberLong": int,
     "$numberInt": int,
     "$numberDouble": float,
-    "$numberDecimal": Decimal,
+    "$numberDecimal": _decimal_of,
     "$date": moment,
     _CANONICAL_DATE: _moment_of,
 }

@@ -26,6 +26,7 @@ from analytics.rows.file_store import files_in
 from foundation.lead import Lead
 from tests.analytics import pipeline_steps
 from tests.analytics.dataset_client import make_dataset
+from tests.analytics.pipeline_steps import Inline
 from tests.analytics.test_id_keys import WEB, random_line, send
 from tests.caller import problem
 from tests.waiting import wait_until
@@ -288,3 +289,54 @@ def test_a_withdrawn_request_is_cancelled(shop: DatasetClient) -> None:
     finally:
         workers.cancelled.set()
         scans.close()
+
+
+class EndlessDriver:
+    """A driver whose statements end when the test lets them."""
+
+    def __init__(self) -> None:
+        self.proceed = threading.Event()
+
+    def run(self, name: str, statement: Json, timeout_s: float) -> Json:
+        if statement["sql"] == "endless":
+            self.proceed.wait()
+        return {"files": []}
+
+    def cancel(self, name: str) -> None:
+        """Ignored, as by Spark between rows."""
+
+    def stop_if_idle(self) -> None:
+        """It is never idle."""
+
+    def close(self) -> None:
+        self.proceed.set()
+
+
+def test_a_tenants_statements_leave_spark_to_others(
+    shop: DatasetClient, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, neighbour = EndlessDriver(), make_dataset(server)
+    monkeypatch.setattr("analytics.pipeline.scans.DriverProcess", lambda: driver)
+    scans = ScanRunner(Inline(), lambda: None)
+    with nobody_leading():
+        try:
+            endless = [submit_statement(shop, f"a{n}", "endless") for n in range(6)]
+            short = submit_statement(neighbour, "b", "short")
+
+            def is_answered(request: requests.DatasetRequest) -> bool:
+                scans.poll()
+                return requests.answered(request) is not None
+
+            wait_until(lambda: is_answered(short), what="the neighbour's answer")
+            endless[-1].delete()
+            driver.proceed.set()
+            for request in endless[:-1]:
+                wait_until(lambda r=request: is_answered(r), what="an answer")  # type: ignore[misc]
+            wait_until(lambda: scans.poll() or not scans.busy, what="all places to be free")
+        finally:
+            scans.close()
+
+
+def submit_statement(shop: DatasetClient, name: str, sql: str) -> requests.DatasetRequest:
+    task = {"kind": "statement", "sql": sql, "timeout_s": 60.0}
+    return requests.submit(requests.folder_for(root(), shop.id), name, [json.dumps(task)])

@@ -114,3 +114,36 @@ def test_a_statement_names_what_it_reads() -> None:
 def test_deep_and_long_statements_are_rejected(statement: str) -> None:
     with pytest.raises(Untranslatable):
         translated(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        # Spark has no row for a set without columns if there are none to group.
+        "SELECT customer, count(*) FROM orders GROUP BY ROLLUP (customer)",
+        "SELECT customer, count(*) FROM orders GROUP BY CUBE (customer)",
+        "SELECT customer, count(*) FROM orders GROUP BY GROUPING SETS (customer, ())",
+        "SELECT customer, count(*) FROM orders GROUP BY GROUPING SETS (ROLLUP (customer), id)",
+        # Its IN is false instead of null, unless it filters rows.
+        "SELECT customer IN (SELECT place FROM stock) FROM orders",
+        "SELECT id FROM orders WHERE customer NOT IN (SELECT place FROM stock) OR id > 1",
+        "SELECT id FROM orders WHERE NOT (id > 1 OR customer IN (SELECT place FROM stock))",
+        "SELECT id FROM orders WHERE (customer IN (SELECT place FROM stock)) IS NULL",
+        # It limits rows before it correlates them.
+        "SELECT (SELECT place FROM stock WHERE item = id ORDER BY place LIMIT 1) FROM orders",
+        # sqlglot moves common tables to the beginning of the statement.
+        "SELECT count(*) FROM orders, (WITH orders AS (SELECT 1 AS q) SELECT * FROM orders) AS x",
+        "WITH a AS (SELECT 1 AS x) SELECT (WITH a AS (SELECT 2 AS x) SELECT x FROM a), x FROM a",
+        # It makes numbers of texts.
+        "SELECT '01' UNION SELECT 1",
+        "SELECT customer FROM orders UNION ALL (SELECT id FROM orders)",
+        "SELECT lag(count, 1, 1.5) OVER (ORDER BY id) FROM orders",
+        "SELECT id AS count FROM orders ORDER BY count + 0",
+        "SELECT * FROM (SELECT id, id FROM orders) AS x ORDER BY 1",
+        "SELECT at AT TIME ZONE 'EST' FROM orders",
+        "SELECT at AT TIME ZONE 'Europe/Chisinau' FROM orders",
+    ],
+)
+def test_what_spark_computes_otherwise_is_rejected(statement: str) -> None:
+    with pytest.raises(Untranslatable):
+        translated(statement)

@@ -191,6 +191,41 @@ def test_special_values_have_the_same_answers(shop: DatasetClient) -> None:
     ]
 
 
+def test_numbers_have_the_ranges_of_their_types(shop: DatasetClient) -> None:
+    shop.insert("orders", {"id": -(2**63), "count": -(2**31), "amount": 1e308})
+    statements = [
+        "SELECT id, length(customer) * 2147483647 AS n FROM orders ORDER BY id",
+        "SELECT id, row_number() OVER (ORDER BY id) * 2147483647 AS n FROM orders ORDER BY id",
+        "SELECT count(*) AS n FROM orders WHERE (count // 1) * 3 > 5",
+        "SELECT count // -1 AS n FROM orders",
+        "SELECT id % -1 AS n FROM orders",
+        "SELECT id, id % -2 AS n FROM orders ORDER BY id",
+        "SELECT -2147483648 - 1 AS n",
+        "SELECT var_samp(amount) AS n FROM orders",
+        "SELECT stddev(amount) FILTER (WHERE amount > 1) AS n FROM orders",
+        "SELECT stddev_pop(amount) OVER () AS n FROM orders",
+        "SELECT id, stddev_pop(id) OVER (ORDER BY id) AS n FROM orders WHERE id > 0 ORDER BY id",
+        "SELECT id % 9::decimal(38, 6) + 0.00000001 AS n FROM orders WHERE id > 0 ORDER BY id",
+        "SELECT cast(id AS decimal(38, 6)) + 0.00000001 AS n FROM orders WHERE id > 0 ORDER BY id",
+    ]
+    assert compare(shop, statements) >= len(statements) - 1
+
+
+def test_decimals_have_no_exponents(shop: DatasetClient) -> None:
+    texts = ["1E+5", "1.5E+3", "1E-40", "1E+999999", "1E-999999999"]
+    for engine in ("duckdb", "spark"):
+        for text, number in zip(texts[:2], ("100000", "1500"), strict=True):
+            row = sql(shop, "SELECT $1 AS n", {"$numberDecimal": text}, engine=engine)["rows"][0]
+            assert float(
+                row["n"]["$numberDecimal"] if isinstance(row["n"], dict) else row["n"]
+            ) == float(number)
+    for text in texts[2:]:
+        send(shop, "SELECT $1 AS n", {"$numberDecimal": text}, engine="duckdb")
+        assert send(
+            shop, "SELECT 1 WHERE $1 > 0", {"$numberDecimal": text}, engine="spark"
+        ).status_code in (200, 400)
+
+
 def test_tables_with_ids_and_views_have_the_same_rows(server: str, polling: Polling) -> None:
     rng, web = random.Random(1), make_dataset(server, **WEB)
     for stage in range(4):

@@ -100,4 +100,4 @@ def time_of(text: str) -> exp.Expr:
 
 
 def _cast(node: exp.Expr, kind: str) -> exp.Expr:
-    return exp.Cast(this=node, to=exp.DataType.build(kind, dialect="duckdb"))
+    return exp.Cast(this=node.copy(), to=exp.DataType.build(kind, dialect="duckdb"))

@@ -68,7 +68,8 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.topKSortFallbackThreshold": str(_TOP_ROWS),
     "spark.sql.legacy.setopsPrecedence.enabled": "false",
     "spark.sql.crossJoin.enabled": "true",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    # Scales are those of DuckDB.
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     # What is sent to all executors is in the driver's memory first.
     "spark.driver.maxResultSize": "256m",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -295,6 +296,11 @@ def _explained(error: PySparkException | Py4JJavaError) -> Exception:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if condition in _CONDITIONS:
         return EvaluationFailed(_CONDITIONS[condition])
+    if condition == _NO_ZONE:
+        return Untranslatable("The time zone is not available on Spark.")
+    if condition == _RAISED and isinstance(error, PySparkException):
+        # The texts are those of rules.
+        return EvaluationFailed(str((error.getMessageParameters() or {}).get("errorMessage")))
     text = str(error)
     logger.warning("a statement failed on Spark: %s", text[:2_000])
     if "OutOfMemoryError" in text or "Cannot grow BufferHolder" in text:
@@ -312,8 +318,8 @@ _CONDITIONS: Mapping[str | None, str] = {
     "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION": "A number is out of the range of its type.",
     "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION": "A number is out of the range of its type.",
     "SCALAR_SUBQUERY_TOO_MANY_ROWS": "More than one row returned by a subquery.",
-    "USER_RAISED_EXCEPTION": "Negative numbers have no square root.",
 }
+_RAISED, _NO_ZONE = "USER_RAISED_EXCEPTION", "INVALID_TIMEZONE"
 
 
 def main() -> None:

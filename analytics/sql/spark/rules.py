@@ -20,7 +20,10 @@ from analytics.sql.spark.grammar import Untranslatable
 Rule = Callable[[exp.Expr], exp.Expr]
 
 _T = exp.DataType.Type
-_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}\Z")
+#: Names without a region are abbreviations, which Java does not have or knows no history of.
+_ZONE = re.compile(r"UTC\Z|[A-Z][A-Za-z]{0,31}/[A-Za-z0-9_+/-]{1,63}\Z")
+#: Zones whose rules differ between DuckDB's and Java's copies of the database of zones.
+_DISPUTED_ZONES = frozenset({"Europe/Chisinau", "Europe/Tiraspol"})
 _WHOLE = re.compile(r"\d{1,9}\Z")
 _MAX_DECIMALS = 15
 _MAX_PARTS = 8
@@ -97,12 +100,33 @@ def _between(node: exp.Expr) -> exp.Expr:
 
 def _in(node: exp.Expr) -> exp.Expr:
     if node.args.get("query") is not None:
+        if not _is_only_filter(node):
+            raise Untranslatable("IN with a query is available on Spark in WHERE and HAVING alone.")
         return node
     values = node.expressions
     operands = _aligned([node.this, *values])
     node.set("this", operands[0])
     node.set("expressions", operands[1:])
     return node
+
+
+def _is_only_filter(node: exp.Expr) -> bool:
+    """Whether it makes no difference that Spark's `IN` with a query is false instead of null."""
+    parent = _outside_parens(node)
+    if isinstance(parent, exp.Not):
+        parent, connectives = _outside_parens(parent), exp.And
+    else:
+        connectives = exp.Connector
+    while isinstance(parent, connectives):
+        parent = _outside_parens(parent)
+    return isinstance(parent, exp.Where | exp.Having)
+
+
+def _outside_parens(node: exp.Expr) -> exp.Expr | None:
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return parent
 
 
 def _align(node: exp.Expr, names: list[str]) -> None:
@@ -279,10 +303,20 @@ def _whole_division(node: exp.Expr) -> exp.Expr:
         plain = exp.IntDiv(this=exp.Paren(this=node.this), expression=exp.Paren(this=by))
     else:
         plain = exp.Mod(this=exp.Paren(this=node.this), expression=exp.Paren(this=by))
-    if _is_nonzero(by):
-        return exp.Paren(this=plain)
-    is_zero = exp.EQ(this=exp.Paren(this=by.copy()), expression=exp.Literal.number(0))
-    return _choice((is_zero, exp.null()), default=plain)
+    branches = []
+    if not _is_nonzero(by):
+        is_zero = exp.EQ(this=_in_parens(by), expression=exp.Literal.number(0))
+        branches.append((is_zero, exp.null()))
+    if name == "DIV":
+        # It has 64 bits in Spark.
+        plain = _cast(plain, str(node.type.this.value)) if node.type else plain
+    elif not _is_positive(by):
+        # The least integer has no remainder by -1 in DuckDB, as it has no quotient.
+        is_minus_one = exp.EQ(this=_in_parens(by), expression=exp.Literal.number(-1))
+        negated = exp.Paren(this=exp.Neg(this=_in_parens(node.this)))
+        remainder = exp.Mod(this=negated, expression=exp.Literal.number(1))
+        branches.append((is_minus_one, remainder))
+    return _choice(*branches, default=plain) if branches else exp.Paren(this=plain)
 
 
 def _negate(node: exp.Expr) -> exp.Expr:
@@ -339,9 +373,14 @@ def _square_root(node: exp.Expr) -> exp.Expr:
     """Negative numbers have no root in DuckDB; in Spark it is NaN."""
     _require(node.this, _NUMBERS)
     value = _double(node.this)
-    failure = _call("raise_error", exp.Literal.string("Negative numbers have no square root."))
+    failure = _failure("Negative numbers have no square root.")
     is_negative = exp.LT(this=_in_parens(value), expression=_zero())
-    return _choice((is_negative, _cast(failure, "DOUBLE")), default=exp.Sqrt(this=value.copy()))
+    return _choice((is_negative, failure), default=exp.Sqrt(this=value.copy()))
+
+
+def _failure(detail: str) -> exp.Expr:
+    """Return an expression that fails as soon as it is evaluated."""
+    return _cast(_call("raise_error", exp.Literal.string(detail)), "DOUBLE")
 
 
 # Aggregates
@@ -360,7 +399,26 @@ def _of_doubles(node: exp.Expr) -> exp.Expr:
     value = _argument(node)
     _require(value, _NUMBERS)
     _set_argument(node, _double(value))
-    return node
+    return node if isinstance(node.parent, exp.Filter | exp.Window) else _finite(node, node)
+
+
+def _filter(node: exp.Expr) -> exp.Expr:
+    return node if isinstance(node.parent, exp.Window) else _finite(node, node.this)
+
+
+def _finite(node: exp.Expr, aggregate: exp.Expr) -> exp.Expr:
+    """Variances and deviations that are infinite or no number are errors in DuckDB."""
+    if not isinstance(aggregate, _SPREADS):
+        return node
+    is_finite = exp.LT(this=exp.Abs(this=node.copy()), expression=_special("Infinity"))
+    is_null = exp.Is(this=node.copy(), expression=exp.null())
+    return _choice(
+        (exp.Or(this=is_null, expression=is_finite), node.copy()),
+        default=_failure("The variance is out of the range of its type."),
+    )
+
+
+_SPREADS = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)
 
 
 def _count(node: exp.Expr) -> exp.Expr:
@@ -406,6 +464,17 @@ def _window(node: exp.Expr) -> exp.Expr:
             value = exp.Literal.number(1)
         aggregate.set("this", exp.Case(ifs=[exp.If(this=condition, true=value)]))
         node.set("this", aggregate)
+    if isinstance(function, exp.RowNumber | exp.Rank | exp.DenseRank | exp.Ntile):
+        # They have 32 bits in Spark.
+        return _cast(node.copy(), "BIGINT")
+    return _finite(node, function)
+
+
+def _neighbour(node: exp.Expr) -> exp.Expr:
+    """DuckDB casts the default to the type of the value, Spark both to a common one."""
+    kinds = {kind_of(node.args.get(part)) for part in ("this", "default") if node.args.get(part)}
+    if len(kinds - _ANY) > 1:
+        raise Untranslatable("lag() and lead() need a default of the same type on Spark.")
     return node
 
 
@@ -433,6 +502,11 @@ def _text(node: exp.Expr) -> exp.Expr:
     for operand in node.iter_expressions():
         _require(operand, {Kind.TEXT})
     return node
+
+
+def _length(node: exp.Expr) -> exp.Expr:
+    """It has 32 bits in Spark."""
+    return _cast(_text(node).copy(), "BIGINT")
 
 
 def _lower(node: exp.Expr) -> exp.Expr:
@@ -563,7 +637,7 @@ def _at_zone(node: exp.Expr) -> exp.Expr:
     zone = node.args.get("zone")
     if not isinstance(zone, exp.Literal) or not _ZONE.match(zone.name):
         raise Untranslatable("AT TIME ZONE needs a constant name on Spark.")
-    if zone.name not in available_timezones() or not _is_stored_time(node.this):
+    if zone.name not in available_timezones() - _DISPUTED_ZONES or not _is_stored_time(node.this):
         raise Untranslatable("AT TIME ZONE is available on Spark for columns of tables alone.")
     return _call("from_utc_timestamp", node.this, zone)
 
@@ -616,6 +690,48 @@ _CONVERTED: Mapping[Kind, frozenset[Kind]] = {
 }
 
 
+# Queries
+
+
+def _group(node: exp.Expr) -> exp.Expr:
+    """A set without columns has one row in DuckDB even if there are none, and no row in Spark."""
+    sets = [one for part in node.find_all(exp.GroupingSets) for one in part.expressions]
+    has_empty = any(isinstance(one, exp.Tuple) and not one.expressions for one in sets)
+    if has_empty or any(node.find_all(exp.Rollup, exp.Cube)):
+        raise Untranslatable("ROLLUP, CUBE and empty grouping sets are not available on Spark.")
+    return node
+
+
+def _order(node: exp.Expr) -> exp.Expr:
+    """A name within an expression is that of a column in DuckDB, before that of a result."""
+    select = node.parent
+    if not isinstance(select, exp.Select):
+        return node
+    results = {one.alias_or_name: one.unalias() for one in select.selects}
+    for ordered in node.expressions:
+        for column in ordered.find_all(exp.Column):
+            result = results.get(column.name)
+            is_whole = column is ordered.this or column.table
+            if not is_whole and not (isinstance(result, exp.Column) and result.name == column.name):
+                raise Untranslatable(
+                    "Names of results within ORDER BY's expressions are not on Spark."
+                )
+    return node
+
+
+def _set_operation(node: exp.Expr) -> exp.Expr:
+    """DuckDB makes texts of other values, and Spark the reverse."""
+    sides = [side.selects for side in (node.this, node.expression) if isinstance(side, exp.Query)]
+    for pair in zip(*sides, strict=False):
+        _same_kind({*map(_kind_of_result, pair)} - _ANY)
+    return node
+
+
+def _kind_of_result(node: exp.Expr) -> Kind:
+    value = node.unalias()
+    return Kind.TEXT if _is_text_constant(value) else kind_of(value)
+
+
 def _common_table(node: exp.Expr) -> exp.Expr:
     """MATERIALIZED changes no result."""
     node.set("materialized", None)
@@ -650,6 +766,12 @@ def _is_nonzero(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Literal) or node.is_string:
         return False
     return float(node.name) != 0.0
+
+
+def _is_positive(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren | exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Literal) and _is_nonzero(node)
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
@@ -714,11 +836,16 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     **dict.fromkeys((exp.Stddev, exp.StddevSamp, exp.StddevPop), _of_doubles),
     exp.Count: _count,
     **dict.fromkeys((exp.Min, exp.Max), _extreme),
+    exp.Filter: _filter,
     exp.Window: _window,
+    **dict.fromkeys((exp.Lag, exp.Lead), _neighbour),
+    **dict.fromkeys((exp.Union, exp.Intersect, exp.Except), _set_operation),
+    exp.Group: _group,
+    exp.Order: _order,
     exp.WindowSpec: _frame,
     exp.CTE: _common_table,
     exp.Grouping: _grouping,
-    exp.Length: _text,
+    exp.Length: _length,
     exp.MD5: _text,
     exp.Lower: _lower,
     exp.Upper: _upper,

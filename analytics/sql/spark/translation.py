@@ -8,7 +8,7 @@ Spark (`rules`), and written anew, with its texts as parameters.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,6 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import TokenType
 
 from analytics.sql.parameters import Bound
@@ -67,7 +68,15 @@ def translate(
     """
     try:
         return _translate(sql, tables, parameters)
-    except SqlglotError as error:
+    except (
+        SqlglotError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        # Its own checks stop sqlglot for some statements.
         raise Untranslatable("The statement has syntax that is not available on Spark.") from error
     except RecursionError:
         raise Untranslatable("The statement is nested too deeply for Spark.") from None
@@ -96,6 +105,7 @@ def _translate(
     grammar.check(tree)
     _check_names(tree)
     _check_nesting(tree)
+    _check_limits(tree)
     columns = frozenset(column.name.lower() for column in tree.find_all(exp.Column))
     for node in reversed([*tree.walk()]):
         new = rules.rewritten(node)
@@ -151,7 +161,7 @@ def _tables(tree: exp.Expr, tables: Mapping[str, object]) -> tuple[str, ...]:
     The name of a common table expression may be that of a table, which then counts as read.
     """
     stored = {name.lower(): name for name in tables}
-    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    defined = _common_tables(tree, stored)
     read = {}
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
@@ -161,6 +171,26 @@ def _tables(tree: exp.Expr, tables: Mapping[str, object]) -> tuple[str, ...]:
         if name in stored:
             read[stored[name]] = True
     return tuple(read)
+
+
+def _common_tables(tree: exp.Expr, stored: Collection[str]) -> set[str]:
+    """Return the names of common tables, which become those of the whole statement."""
+    names: set[str] = set()
+    for cte in tree.find_all(exp.CTE):
+        name = cte.alias.lower()
+        is_inner = cte.parent is None or cte.parent.parent is not tree
+        if name in names or (is_inner and name in stored):
+            raise Untranslatable(f"Another table has the name {cte.alias[:63]!r} on Spark.")
+        names.add(name)
+    return names
+
+
+def _check_limits(tree: exp.Expr) -> None:
+    """Spark limits the rows of a correlated query before it selects them."""
+    for scope in traverse_scope(tree):
+        query = scope.expression
+        if scope.external_columns and any(query.find_all(exp.Limit, exp.Offset)):
+            raise Untranslatable("LIMIT in correlated queries is not available on Spark.")
 
 
 def _check_names(tree: exp.Expr) -> None:
