@@ -268,14 +268,14 @@ class AsyncDataset:
         """
         return (await self.to_arrow(asked)).to_pandas()
 
-    async def to_polars(self, asked: TableQuery | SqlStatement) -> polars.DataFrame:
+    async def to_polars(self, query: TableQuery | SqlStatement) -> polars.DataFrame:
         """Return the same rows as a Polars data frame. Needs the extra `polars`.
 
         Example:
             frame = await sales.to_polars(TableQuery(table="orders"))
             print(frame["amount"].sum())  # 9.5
         """
-        return polars_of(await self.to_arrow(asked))
+        return polars_of(await self.to_arrow(query))
 
     async def definition(self) -> Document:
         """Return the definition: the tables with their columns, keys and views.

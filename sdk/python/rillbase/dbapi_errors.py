@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rillbase.errors import TOO_MANY, ClientClosed, RillbaseError, ServerError
 
-UNAUTHENTICATED, FORBIDDEN, REQUEST_TIMEOUT, GONE, SERVER_ERROR = 401, 403, 408, 410, 500
+UNAUTHENTICATED, FORBIDDEN, REQUEST_TIMEOUT, SERVER_ERROR = 401, 403, 408, 500
 
 
 class Warning(Exception):  # noqa: A001 -- PEP 249 prescribes the name
@@ -58,9 +58,9 @@ def as_dbapi_error(error: RillbaseError) -> Error:
     is_operational = (
         error.status in _OPERATIONAL
         or error.status >= SERVER_ERROR
-        or error.code == "query_too_expensive"
+        or error.code in ("query_too_expensive", "state_expired")
     )
     return (OperationalError if is_operational else ProgrammingError)(str(error))
 
 
-_OPERATIONAL = frozenset({UNAUTHENTICATED, FORBIDDEN, REQUEST_TIMEOUT, GONE, TOO_MANY})
+_OPERATIONAL = frozenset({UNAUTHENTICATED, FORBIDDEN, REQUEST_TIMEOUT, TOO_MANY})

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import types
+from sqlalchemy import literal, types
 from sqlalchemy.dialects.postgresql.base import PGCompiler, PGTypeCompiler
 from sqlalchemy.engine import default, reflection
 from sqlalchemy.exc import ArgumentError, NoSuchTableError
@@ -61,7 +61,9 @@ class StructType(types.UserDefinedType[dict[str, object]]):
 class _QuotedIdentifiers(IdentifierPreparer):
     """Quotes all names, as DuckDB reserves other words than PostgreSQL. Tables have no schema."""
 
-    schema_for_object = staticmethod(lambda _: None)
+    @staticmethod
+    def schema_for_object(_: object) -> str:  # type: ignore[override]
+        return ""
 
     def _requires_quotes(self, value: str) -> bool:
         return True
@@ -77,7 +79,7 @@ class _StatementCompiler(PGCompiler):
         # `~` is true only if the whole text matches.
         text, pattern = self.process(binary.left, **kw), self.process(binary.right, **kw)
         flags = binary.modifiers["flags"]
-        options = f", {self.render_literal_value(flags, types.STRINGTYPE)}" if flags else ""
+        options = f", {self.process(literal(flags), literal_binds=True)}" if flags else ""
         return f"regexp_matches({text}, {pattern}{options})"
 
     def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
@@ -237,8 +239,7 @@ class RillbaseDialect(default.DefaultDialect):
 
     @reflection.cache
     def _all_relations(self, connection: Connection, **_: Any) -> Mapping[str, _Relation]:
-        opened = connection.connection.dbapi_connection
-        assert isinstance(opened, dbapi.SqlConnection)  # noqa: S101 -- for the type checker
+        opened = cast("dbapi.SqlConnection", connection.connection.dbapi_connection)
         return _relations_of(opened.definition())
 
 
