@@ -148,6 +148,12 @@ def connect(
 
     `key`, `token` and `tenant` are options of a client; `freshness` and `timeout` are those of its
     statements.
+
+    Example:
+        with connect("http://127.0.0.1:8080", "rbk_…", dataset="sales") as connection:
+            cursor = connection.cursor()
+            cursor.execute("SELECT customer FROM orders WHERE id = ?", [1])
+            print(cursor.fetchone())  # ('ada',)
     """
     client = Client(url, key=key, token=token, tenant=tenant)
     return SqlConnection(client, dataset, freshness, timeout)
@@ -157,16 +163,25 @@ class SqlConnection:
     """A connection to a dataset, for threads to share."""
 
     def __init__(
-        self, core: Client, dataset: str, freshness: Freshness = None, timeout: float | None = None
+        self,
+        client: Client,
+        dataset: str,
+        freshness: Freshness = None,
+        timeout: float | None = None,
     ) -> None:
-        self._client = core
-        self._dataset = core.dataset(dataset)
+        self._client = client
+        self._dataset = client.dataset(dataset)
         self._freshness = freshness
         self._timeout = timeout
         self._is_closed = False
 
     def cursor(self) -> SqlCursor:
-        """Return a cursor."""
+        """Return a cursor.
+
+        Example:
+            cursor = connection.cursor()
+            print(cursor.rowcount)  # -1
+        """
         self._check_open()
         return SqlCursor(self)
 
@@ -179,16 +194,24 @@ class SqlConnection:
         self._check_open()
 
     def close(self) -> None:
-        """Close the connection and its cursors. Running statements are cancelled."""
+        """Close the connection and its cursors. Running statements are cancelled.
+
+        Example:
+            connection.close()
+        """
         if not self._is_closed:
             self._is_closed = True
             self._client.close()
 
     def definition(self) -> Document:
-        """Return the dataset's definition."""
+        """Return the dataset's definition.
+
+        Example:
+            print(connection.definition()["tables"]["orders"]["key"])  # ['id']
+        """
         return self._run(self._dataset.definition)
 
-    def result_of(
+    def _result_of(
         self, sql: str, parameters: Sequence[object] | Mapping[str, object] | None
     ) -> SqlResult:
         """Execute a statement."""
@@ -260,14 +283,24 @@ class SqlCursor:
 
     @property
     def description(self) -> list[ColumnDescription] | None:
-        """The names and SQL types of the columns; None before a statement was executed."""
+        """The names and SQL types of the columns; None before a statement was executed.
+
+        Example:
+            cursor.execute("SELECT id FROM orders")
+            print([column[:2] for column in cursor.description])  # [('id', 'BIGINT')]
+        """
         if self._result is None:
             return None
         return [(name, kind, None, None, None, None, None) for name, kind in self._result.columns]
 
     @property
     def rowcount(self) -> int:
-        """The number of rows of the result; -1 before a statement was executed."""
+        """The number of rows of the result; -1 before a statement was executed.
+
+        Example:
+            cursor.execute("SELECT id FROM orders")
+            print(cursor.rowcount)  # 1
+        """
         return -1 if self._result is None else self._result.count
 
     def execute(
@@ -277,13 +310,18 @@ class SqlCursor:
 
         Parameters are the values of `?`, or of `$1`, `$2`, …; by name those of `$name`. A datetime
         without a time zone is in UTC.
+
+        Example:
+            cursor.execute("SELECT id, amount FROM orders WHERE customer = ?", ["ada"])
+            for id_, amount in cursor:
+                print(id_, amount)  # 1 9.5
         """
         self._check_open()
         self._result = None
         word = _FIRST_WORD.match(operation)
         if word is not None and word[1].lower() in _WRITES:
             raise NotSupportedError(f"Datasets are read-only in SQL: {word[1].upper()}.")
-        self._result = self.connection.result_of(operation, parameters)
+        self._result = self.connection._result_of(operation, parameters)
         return self
 
     def executemany(self, operation: str, parameters: object) -> NoReturn:
@@ -291,19 +329,38 @@ class SqlCursor:
         raise NotSupportedError("Datasets are read-only in SQL: execute statements one by one.")
 
     def fetchone(self) -> tuple[object, ...] | None:
-        """Return the next row, or None after the last one."""
+        """Return the next row, or None after the last one.
+
+        Example:
+            cursor.execute("SELECT id FROM orders")
+            print(cursor.fetchone())  # (1,)
+        """
         return next(self._rows(), None)
 
     def fetchmany(self, size: int | None = None) -> list[tuple[object, ...]]:
-        """Return the next rows."""
+        """Return the next rows.
+
+        Example:
+            cursor.execute("SELECT id FROM orders")
+            print(cursor.fetchmany(100))  # [(1,)]
+        """
         return list(islice(self._rows(), self.arraysize if size is None else size))
 
     def fetchall(self) -> list[tuple[object, ...]]:
-        """Return all rows that were not fetched yet."""
+        """Return all rows that were not fetched yet.
+
+        Example:
+            cursor.execute("SELECT id FROM orders")
+            print(cursor.fetchall())  # [(1,)]
+        """
         return list(self._rows())
 
     def close(self) -> None:
-        """Release the rows."""
+        """Release the rows.
+
+        Example:
+            cursor.close()
+        """
         self._is_closed = True
         self._result = None
 
