@@ -31,6 +31,7 @@ pytestmark = pytest.mark.timeout(300)
 PYTHON_SDK = Path(__file__).resolve().parents[2] / "sdk" / "python"
 AT = datetime.datetime(2026, 11, 21, 16, 30, 0, 123456, tzinfo=datetime.UTC)
 DAY = datetime.timedelta(days=1)
+SPAN = datetime.timedelta(days=32, seconds=3.5)
 ORDERS: list[dict[str, Any]] = [
     {"id": 1, "customer": "ada", "amount": 2.5, "day": AT.date(), "at": AT, "paid": True},
     {"id": 2, "customer": "bob", "amount": 4.0, "day": AT.date(), "at": AT, "paid": False},
@@ -88,10 +89,11 @@ def test_a_cursor_returns_rows_with_the_types_of_python(connection: dbapi.SqlCon
     assert (cursor.description, cursor.rowcount) == (None, -1)
     cursor.execute(
         'SELECT id, customer, amount, day, "at", paid, 1.50::DECIMAL(9, 2) AS price,'
-        " 'ab'::BLOB AS bytes, [1, 2] AS list FROM orders WHERE id = 1"
+        " 'ab'::BLOB AS bytes, [1, 2] AS list, INTERVAL '1 month 2 days 3.5 seconds' AS span"
+        " FROM orders WHERE id = 1"
     )
     assert cursor.fetchall() == [
-        (1, "ada", 2.5, AT.date(), AT, True, Decimal("1.50"), b"ab", [1, 2])
+        (1, "ada", 2.5, AT.date(), AT, True, Decimal("1.50"), b"ab", [1, 2], SPAN)
     ]
     assert cursor.description is not None
     assert [column[:2] for column in cursor.description] == [
@@ -104,9 +106,10 @@ def test_a_cursor_returns_rows_with_the_types_of_python(connection: dbapi.SqlCon
         ("price", "DECIMAL(9,2)"),
         ("bytes", "BLOB"),
         ("list", "INTEGER[]"),
+        ("span", "INTERVAL"),
     ]
     assert [kind == dbapi.NUMBER for _, kind, *_ in cursor.description].count(True) == 3
-    assert [kind == dbapi.DATETIME for _, kind, *_ in cursor.description].count(True) == 2
+    assert [kind == dbapi.DATETIME for _, kind, *_ in cursor.description].count(True) == 3
     assert ("VARCHAR" == dbapi.STRING, "BLOB" == dbapi.BINARY) == (True, True)  # noqa: SIM300
     (total,) = cursor.execute("SELECT sum(id) FROM orders").fetchone() or ()
     assert (total, type(total)) == (6, int)
@@ -242,7 +245,9 @@ def test_without_arrow_rows_have_the_same_types_and_are_fewer(
 ) -> None:
     sql = (
         'SELECT id, day, "at", amount, sum(id) OVER () AS total, 1.5::DECIMAL(4, 1) AS price,'
-        " 'ab'::BLOB AS bytes, TIME '10:30:00' AS time, paid, \"at\"::TIMESTAMP AS local"
+        " 'ab'::BLOB AS bytes, TIME '10:30:00' AS time, paid,"
+        " INTERVAL '1 month -2 days 3.5 seconds' AS span,"
+        ' "at"::TIMESTAMP AS local'
         " FROM orders ORDER BY id"
     )
     cursor = connection.cursor()
@@ -347,7 +352,7 @@ def test_statements_of_sqlalchemy(engine: sa.Engine, tables: sa.MetaData) -> Non
     orders, stock = tables.tables["orders"], tables.tables["stock"]
     view = tables.tables["orders__by_customer"]
     day = sa.func.date_trunc("day", orders.c.at)
-    cases: list[tuple[sa.Select[Any], list[tuple[object, ...]]]] = [
+    cases: list[tuple[sa.Executable, list[tuple[object, ...]]]] = [
         (
             sa.select(orders.c.id, stock.c.pieces)
             .join(stock, stock.c.place == orders.c.customer)
@@ -370,6 +375,12 @@ def test_statements_of_sqlalchemy(engine: sa.Engine, tables: sa.MetaData) -> Non
         (sa.select(orders.c.id).where(orders.c.day == AT.date(), orders.c.paid), [(1,)]),
         (sa.select(orders.c.id).where(orders.c.at > AT), [(3,)]),
         (sa.select(orders.c.id).where(orders.c.paid.is_(False)), [(2,)]),
+        (sa.select(orders.c.id).where(orders.c.at - DAY == AT), [(3,)]),
+        (sa.select(sa.func.max(orders.c.at) - sa.func.min(orders.c.at)), [(DAY,)]),
+        (
+            sa.select(*map(sa.literal, (AT.date(), AT.time(), DAY))),
+            [(AT.date(), AT.time(), DAY)],
+        ),
         (sa.select(view.c.id).where(view.c.customer.ilike("B%")), [(2,)]),
         (sa.select(orders.c.id).where(orders.c.customer.regexp_match("o.$")), [(2,)]),
         (sa.select(orders.c.id).where(orders.c.customer.regexp_match("O", "i")), [(2,)]),
@@ -398,14 +409,15 @@ def test_statements_of_sqlalchemy(engine: sa.Engine, tables: sa.MetaData) -> Non
             .where(orders.c.id == 1),
             [("50%'\\", True, "a")],
         ),
-        (sa.select(sa.union_all(*(sa.select(orders.c.id),) * 2).subquery().c.id).distinct(), []),
     ]
+    twice = sa.union_all(*(sa.select(orders.c.id),) * 2).subquery()
     with engine.connect() as connection:
-        for statement, expected in cases[:-1]:
+        for statement, expected in cases:
             assert [*map(tuple, connection.execute(statement))] == expected, str(statement)
-        assert len(connection.execute(cases[-1][0]).all()) == 3
-        literal = cases[0][0].compile(engine, compile_kwargs={"literal_binds": True})
-        assert connection.exec_driver_sql(str(literal)).all() == cases[0][1]
+        assert len(connection.execute(sa.select(twice.c.id).distinct()).all()) == 3
+        dated = sa.select(orders.c.id).where(orders.c.day > AT.date(), orders.c.at > AT)
+        literal = dated.compile(engine, compile_kwargs={"literal_binds": True})
+        assert connection.exec_driver_sql(str(literal)).all() == [(3,)]
 
 
 def test_a_table_may_have_the_schema_of_the_dataset(engine: sa.Engine, shop: DatasetClient) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from rillbase.shapes import Document
 
@@ -17,6 +19,8 @@ BATCH_ROWS = 4_096
 ZONED, LOCAL = "TIMESTAMP WITH TIME ZONE", "TIMESTAMP"
 #: Sums of integers have up to 128 bits. Arrow has no such integers.
 WIDE_INTEGER, WIDE_DIGITS = "HUGEINT", 38
+MONTH_DAYS = 30
+_DURATION = re.compile(r"P(-?\d+)M(-?\d+)DT(-?[\d.]+)S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,33 @@ def _values(column: pyarrow.Array) -> list[object]:
     if kind == ZONED:
         import pyarrow as pa  # noqa: PLC0415 -- an extra
 
-        # Other names of this zone need a database of time zones.
-        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+        # The name of the zone would need a database of time zones.
+        column = column.cast(pa.timestamp(column.type.unit, "+00:00"))
     values: list[object] = column.to_pylist()
-    if kind == WIDE_INTEGER:
-        return [None if value is None else int(value) for value in values]  # type: ignore[call-overload]
-    return values
+    convert = _ARROW_READERS.get(kind)
+    if convert is None:
+        return values
+    return [None if value is None else convert(value) for value in values]
+
+
+def _timedelta(months: int, days: int, nanoseconds: int) -> datetime.timedelta:
+    """Return a duration, in which months have 30 days."""
+    return datetime.timedelta(MONTH_DAYS * months + days, microseconds=nanoseconds // 1_000)
+
+
+def _duration(text: str) -> datetime.timedelta:
+    """Return a duration of an answer in JSON."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration")
+    months, days, seconds = match.groups()
+    return _timedelta(int(months), int(days), int(Decimal(seconds) * 1_000_000_000))
+
+
+_ARROW_READERS: Mapping[str, Callable[[Any], object]] = {
+    WIDE_INTEGER: int,
+    "INTERVAL": lambda interval: _timedelta(*interval),
+}
 
 
 def sql_type(kind: pyarrow.DataType) -> str:
@@ -115,6 +140,7 @@ def from_json(columns: Sequence[Document], rows: Sequence[Document]) -> SqlResul
 _JSON_READERS: Mapping[str, Callable[[str], object]] = {
     "DATE": datetime.date.fromisoformat,
     "TIME": datetime.time.fromisoformat,
+    "INTERVAL": _duration,
     LOCAL: datetime.datetime.fromisoformat,
     ZONED: datetime.datetime.fromisoformat,
 }

@@ -15,8 +15,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import literal, types
+from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.dialects.postgresql.base import PGCompiler, PGTypeCompiler
 from sqlalchemy.engine import default, reflection
+from sqlalchemy.engine.interfaces import BindTyping
 from sqlalchemy.exc import ArgumentError, NoSuchTableError
 from sqlalchemy.sql.compiler import IdentifierPreparer
 
@@ -109,6 +111,16 @@ class _CastTime(types.Time):
     render_bind_cast = True
 
 
+class _CastInterval(INTERVAL):
+    """An interval, whose parameters are texts."""
+
+    render_bind_cast = True
+
+    @classmethod
+    def adapt_emulated_to_native(cls, interval: Any, **_: Any) -> _CastInterval:
+        return cls(precision=interval.second_precision)
+
+
 @dataclass(frozen=True, slots=True)
 class _Relation:
     """A table or a view, as statements name it."""
@@ -127,7 +139,8 @@ class RillbaseDialect(default.DefaultDialect):
     statement_compiler = _StatementCompiler
     type_compiler_cls = _TypeCompiler
     preparer = _QuotedIdentifiers
-    colspecs = {types.Date: _CastDate, types.Time: _CastTime}
+    colspecs = {types.Date: _CastDate, types.Time: _CastTime, types.Interval: _CastInterval}
+    bind_typing = BindTyping.RENDER_CASTS
     supports_statement_cache = True
     supports_native_boolean = True
     supports_native_decimal = True
