@@ -117,8 +117,8 @@ class _CastInterval(INTERVAL):
     render_bind_cast = True
 
     @classmethod
-    def adapt_emulated_to_native(cls, interval: Any, **_: Any) -> _CastInterval:
-        return cls(precision=interval.second_precision)
+    def adapt_emulated_to_native(cls, impl: Any, **kw: Any) -> _CastInterval:
+        return cls(precision=impl.second_precision)
 
 
 @dataclass(frozen=True, slots=True)
