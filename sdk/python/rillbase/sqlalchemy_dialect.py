@@ -117,8 +117,10 @@ class _CastInterval(INTERVAL):
     render_bind_cast = True
 
     @classmethod
-    def adapt_emulated_to_native(cls, impl: Any, **kw: Any) -> _CastInterval:
-        return cls(precision=impl.second_precision)
+    def adapt_emulated_to_native(  # type: ignore[override]
+        cls, interval: types.Interval, **_: Any
+    ) -> _CastInterval:
+        return cls(precision=interval.second_precision)
 
 
 @dataclass(frozen=True, slots=True)
