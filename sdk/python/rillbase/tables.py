@@ -74,10 +74,11 @@ def to_arrow(documents: Sequence[Document]) -> pyarrow.Table:
 
 
 def polars_of(table: pyarrow.Table) -> polars.DataFrame:
-    """Return a Polars data frame with the memory of a table."""
+    """Return a Polars data frame of a table."""
     import polars as pl  # noqa: PLC0415 -- an extra
 
-    return cast("polars.DataFrame", pl.from_arrow(table))
+    # Joining the parts of columns would copy them.
+    return cast("polars.DataFrame", pl.from_arrow(table, rechunk=False))
 
 
 def _array(values: Sequence[object]) -> pyarrow.Array:
