@@ -39,8 +39,8 @@ PYTHON_HEAD = """\
 
 Every name that the package `rillbase` exports, with its types. [The guide](../guide/sdk-python.md)
 explains how to use them. In the examples, `db` is a client, and `todos`, `visits` and `sales` are
-a collection, an aggregate and a dataset. This page is generated from the source by
-`python -m scripts.write_sdk_reference`.
+a collection, an aggregate and a dataset; `connection` and `cursor` are those of `rillbase.dbapi`.
+This page is generated from the source by `python -m scripts.write_sdk_reference`.
 
 """
 #: The first names of the sections of the Python page, in the order of the page.
@@ -51,6 +51,8 @@ PYTHON_SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "Errors": ("RillbaseError",),
 }
+#: The names of `rillbase.dbapi` on the Python page. PEP 249 describes the others.
+DBAPI_NAMES = ("connect", "SqlConnection", "SqlCursor")
 
 
 def javascript_page() -> str:
@@ -68,9 +70,11 @@ def javascript_page() -> str:
 
 def python_page() -> str:
     """Return the Python page's text."""
-    import rillbase  # noqa: PLC0415 -- only on the path where the SDK is
+    import rillbase.dbapi  # noqa: PLC0415 -- only on the path where the SDK is
 
-    return PYTHON_HEAD + _joined(_python_sections(python.exports(rillbase)), "python")
+    driver = Section("rillbase.dbapi", tuple(python.entries(rillbase.dbapi, DBAPI_NAMES)))
+    sections = [*_python_sections(python.exports(rillbase)), driver]
+    return PYTHON_HEAD + _joined(sections, "python")
 
 
 def _python_sections(entries: Iterable[Entry]) -> list[Section]:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import rillbase
+from rillbase import dbapi
 from scripts.sdk_reference import python, typescript
 from scripts.sdk_reference.entry import Entry, Example
 from scripts.write_sdk_reference import (
+    DBAPI_NAMES,
     JAVASCRIPT_PAGE,
     MODULES,
     PYTHON_PAGE,
@@ -74,7 +76,8 @@ def test_the_javascript_page_has_exactly_the_exported_names() -> None:
 
 
 def test_the_python_page_has_exactly_the_exported_names() -> None:
-    assert set(HEADING.findall(PYTHON_PAGE.read_text())) == set(rillbase.__all__)
+    names = {*rillbase.__all__, *DBAPI_NAMES}
+    assert set(HEADING.findall(PYTHON_PAGE.read_text())) == names
 
 
 def test_the_javascript_page_is_up_to_date() -> None:
@@ -91,6 +94,7 @@ def test_the_python_page_is_up_to_date() -> None:
 
 def test_every_name_and_member_has_a_doc_comment() -> None:
     assert undocumented(python.exports(rillbase)) == []
+    assert undocumented(python.entries(dbapi, DBAPI_NAMES)) == []
     text = JAVASCRIPT_PAGE.read_text()
     headings = re.findall(r"^####? (.+)\n\n```ts .*\n[^`]*```\n\n(#|\Z)", text, re.MULTILINE)
     assert [name for name, _ in headings if not name.endswith(".constructor")] == []

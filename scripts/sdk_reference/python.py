@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter
 from textwrap import dedent
@@ -35,11 +35,18 @@ _COMMENT = re.compile(r"^ *#: ?(.*)$")
 
 def exports(package: ModuleType) -> list[Entry]:
     """Return what a package exports, in the order of its `__all__`."""
-    return [_entry(package, name) for name in package.__all__]
+    return entries(package, package.__all__)
+
+
+def entries(package: ModuleType, names: Iterable[str]) -> list[Entry]:
+    """Return some of the names that a package exports."""
+    return [_entry(package, name) for name in names]
 
 
 def _entry(package: ModuleType, name: str) -> Entry:
     value = getattr(package, name)
+    if inspect.isfunction(value):
+        return Entry(name, _signature(name, value), _prose(value.__doc__))
     if not inspect.isclass(value):
         return _alias_or_constant(package, name)
     if is_typeddict(value):

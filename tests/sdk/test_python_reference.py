@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import rillbase
+import rillbase.dbapi
 from scripts.sdk_reference import python
 from scripts.sdk_reference.entry import Entry, Example
+from scripts.write_sdk_reference import DBAPI_NAMES
 
 if TYPE_CHECKING:
     from tests.make import TenantAccount
@@ -38,16 +39,20 @@ TABLES = {
     }
 }
 ENTRIES = python.exports(rillbase)
+DRIVER_ENTRIES = python.entries(rillbase.dbapi, DBAPI_NAMES)
 
 
 def examples(entry: Entry) -> Iterator[tuple[str, str]]:
-    for member in entry.members:
-        for part in member.prose:
+    documented = [(entry.name, entry.prose)]
+    documented += [(f"{entry.name}.{member.name}", member.prose) for member in entry.members]
+    for name, prose in documented:
+        for part in prose:
             if isinstance(part, Example):
-                yield f"{entry.name}.{member.name}", part.text
+                yield name, part.text
 
 
 EXAMPLES = [example for entry in ENTRIES for example in examples(entry)]
+DRIVER_EXAMPLES = [example for entry in DRIVER_ENTRIES for example in examples(entry)]
 
 
 @dataclass
@@ -76,8 +81,7 @@ class Shop:
         opened = f"{'async ' if is_async else ''}with {kind}({self.url!r}, key={self.key!r}) as db:"
         named = 'todos = db.collection("todos")\nvisits = db.aggregate("visits")\n'
         named += 'sales = db.dataset("sales")\n'
-        body = code.replace("http://127.0.0.1:8080", self.url).replace("rbk_…", self.key)
-        program = f"{opened}\n{indent(named + body, '    ')}\n"
+        program = f"{opened}\n{indent(named + self._filled(code), '    ')}\n"
         names: dict[str, Any] = {**vars(rillbase), "print": self.print}
         if not is_async:
             exec(compile(program, "example", "exec"), names)
@@ -86,6 +90,22 @@ class Shop:
 
         exec(compile(f"async def main():\n{indent(program, '    ')}", "example", "exec"), names)
         asyncio.run(names["main"]())
+
+    def run_driver(self, code: str) -> None:
+        """Run an example of `rillbase.dbapi`."""
+        with rillbase.dbapi.connect(self.url, self.key, dataset="sales") as connection:
+            names = {"connection": connection, "cursor": connection.cursor()}
+            names |= {**vars(rillbase.dbapi), "print": self.print}
+            exec(compile(self._filled(code), "example", "exec"), names)
+
+    def check(self, code: str) -> None:
+        """Compare what an example has printed with its comments."""
+        expected = [line for text in PRINTED.findall(code) for line in text.split(", then ")]
+        if expected:
+            assert self.printed == expected
+
+    def _filled(self, code: str) -> str:
+        return code.replace("http://127.0.0.1:8080", self.url).replace("rbk_…", self.key)
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +155,15 @@ def test_an_example_prints_the_output_in_its_comments(
     shop.fill()
     shop.printed.clear()
     shop.run(text, is_async=name.startswith("Async"))
-    expected = [line for said in PRINTED.findall(text) for line in said.split(", then ")]
-    if expected:
-        assert shop.printed == expected
+    shop.check(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), DRIVER_EXAMPLES, ids=[name for name, _ in DRIVER_EXAMPLES]
+)
+def test_an_example_of_the_driver_prints_the_output_in_its_comments(
+    shop: Shop, name: str, text: str
+) -> None:
+    shop.printed.clear()
+    shop.run_driver(text)
+    shop.check(text)

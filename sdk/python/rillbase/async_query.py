@@ -11,12 +11,13 @@ from rillbase.http import ApiRequest
 from rillbase.live import QueryWatcher, Result, Snapshot
 from rillbase.query import Operator, Spec
 from rillbase.shapes import Document
-from rillbase.tables import to_arrow, to_pandas
+from rillbase.tables import polars_of, to_arrow, to_pandas
 from rillbase.view import Change, Item
 from rillbase.writes.calls import address
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
 PAGE = 1_000
@@ -205,6 +206,15 @@ class AsyncQuery:
             print(frame["rank"].sum())  # 6
         """
         return to_pandas(await self.fetch())
+
+    async def to_polars(self) -> polars.DataFrame:
+        """Return the documents as a Polars data frame. Needs the extra `polars`.
+
+        Example:
+            frame = await todos.sort("rank").to_polars()
+            print(frame["rank"].sum())  # 6
+        """
+        return polars_of(await self.to_arrow())
 
     async def to_arrow(self) -> pyarrow.Table:
         """Return the documents as a table. Needs the extra `arrow`.

@@ -13,11 +13,12 @@ from rillbase.http import ApiRequest
 from rillbase.progress import Bar, Told
 from rillbase.shapes import Direction, Document
 from rillbase.sources import ARROW, LINES, RowOperation, Source, body_of
-from rillbase.tables import Tabular
+from rillbase.tables import Tabular, polars_of
 from rillbase.writes.calls import new_key
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
     from rillbase.core import ClientCore
@@ -267,6 +268,25 @@ class AsyncDataset:
         """
         return (await self.to_arrow(asked)).to_pandas()
 
+    async def to_polars(self, query: TableQuery | SqlStatement) -> polars.DataFrame:
+        """Return the same rows as a Polars data frame. Needs the extra `polars`.
+
+        Example:
+            frame = await sales.to_polars(TableQuery(table="orders"))
+            print(frame["amount"].sum())  # 9.5
+        """
+        return polars_of(await self.to_arrow(query))
+
+    async def definition(self) -> Document:
+        """Return the definition: the tables with their columns, keys and views.
+
+        Example:
+            definition = await sales.definition()
+            print(definition["tables"]["orders"]["key"])  # ['id']
+        """
+        definition: Document = await self._core.http.call(ApiRequest("GET", self._address))
+        return definition
+
     async def pipeline(self) -> Document:
         """Return the progress of uploads, and how much data queries have to read.
 
@@ -277,8 +297,12 @@ class AsyncDataset:
         status: Document = await self._core.http.call(ApiRequest("GET", self._path("pipeline")))
         return status
 
+    @property
+    def _address(self) -> str:
+        return f"/v1/datasets/{quote(self._name, safe='')}"
+
     def _path(self, call: str) -> str:
-        return f"/v1/datasets/{quote(self._name, safe='')}/{call}"
+        return f"{self._address}/{call}"
 
 
 def _statement(asked: SqlStatement | str) -> SqlStatement:

@@ -168,6 +168,7 @@ class Query(SyncFacade):
     on_snapshot = notifying(AsyncQuery.on_snapshot)
     changes = iterating(AsyncQuery.changes)
     to_pandas = blocking(AsyncQuery.to_pandas)
+    to_polars = blocking(AsyncQuery.to_polars)
     to_arrow = blocking(AsyncQuery.to_arrow)
 
 
@@ -232,4 +233,6 @@ class Dataset(_NamedFacade):
     sql = blocking(AsyncDataset.sql)
     to_arrow = blocking(AsyncDataset.to_arrow)
     to_pandas = blocking(AsyncDataset.to_pandas)
+    to_polars = blocking(AsyncDataset.to_polars)
+    definition = blocking(AsyncDataset.definition)
     pipeline = blocking(AsyncDataset.pipeline)

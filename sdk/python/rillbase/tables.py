@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rillbase import ejson
 from rillbase.shapes import Document
@@ -12,6 +12,7 @@ from rillbase.values import Binary, BoundaryValue, ObjectId, RegularExpression, 
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
 
@@ -32,6 +33,15 @@ class Tabular(ABC):
             print(rows.to_pandas()["page"][0])  # /
         """
         return to_pandas(self.documents)
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the documents as a Polars data frame. Needs the extra `polars`.
+
+        Example:
+            rows = visits.query(RowQuery(group_by=["page"]))
+            print(rows.to_polars()["page"][0])  # /
+        """
+        return polars_of(to_arrow(self.documents))
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the documents as a table. Needs the extra `arrow`.
@@ -61,6 +71,14 @@ def to_arrow(documents: Sequence[Document]) -> pyarrow.Table:
     rows = [_row(document) for document in documents]
     columns = _columns(documents)
     return pa.table({name: _array([row.get(name) for row in rows]) for name in columns})
+
+
+def polars_of(table: pyarrow.Table) -> polars.DataFrame:
+    """Return a Polars data frame of a table."""
+    import polars as pl  # noqa: PLC0415 -- an extra
+
+    # Joining the parts of columns would copy them.
+    return cast("polars.DataFrame", pl.from_arrow(table, rechunk=False))
 
 
 def _array(values: Sequence[object]) -> pyarrow.Array:
