@@ -31,15 +31,15 @@ class DatasetRows:
 
 
 @strawberry.type(description="A column of a statement's result.")
-class SqlColumn:
+class StatementColumn:
     name: str
     type: str = strawberry.field(description="Its type in DuckDB.")
 
 
 @strawberry.type(description="The result of an SQL statement, from one state of all tables.")
-class SqlRows:
+class StatementRows:
     rows: list[JSON]
-    columns: list[SqlColumn]
+    columns: list[StatementColumn]
     state: int = strawberry.field(
         description="The state of the dataset from which the rows were read."
     )
@@ -61,12 +61,12 @@ class DatasetQueries:
         )
 
     @strawberry.field(description="Execute an SQL statement over a dataset's tables.")
-    async def dataset_sql(self, info: Info, dataset: Dataset, statement: Query) -> SqlRows:
+    async def dataset_sql(self, info: Info, dataset: Dataset, statement: Query) -> StatementRows:
         answer = await _post(info, dataset, "sql", statement)
         columns = cast("list[dict[str, str]]", answer["columns"])
-        return SqlRows(
+        return StatementRows(
             rows=cast("list[JSON]", answer["rows"]),
-            columns=[SqlColumn(name=one["name"], type=one["type"]) for one in columns],
+            columns=[StatementColumn(name=one["name"], type=one["type"]) for one in columns],
             state=int(str(answer["state"])),
             freshness_s=float(str(answer["freshness_s"])),
             engine=str(answer["engine"]),
