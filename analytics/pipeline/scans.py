@@ -115,9 +115,13 @@ class ScanRunner:
         del statement["kind"]
         timeout_s = statement.pop("timeout_s")
         result: JsonObject = {}
+        until_s = time.monotonic() + timeout_s
         for _ in range(STATEMENT_ATTEMPTS):
             if not request.is_pending:
                 return
+            if time.monotonic() > until_s:
+                # The caller has gone.
+                break
             try:
                 result = self._driver.run(request.name, statement, timeout_s)
                 break

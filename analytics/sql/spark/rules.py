@@ -694,12 +694,20 @@ _CONVERTED: Mapping[Kind, frozenset[Kind]] = {
 
 
 def _group(node: exp.Expr) -> exp.Expr:
-    """A set without columns has one row in DuckDB even if there are none, and no row in Spark."""
-    sets = [one for part in node.find_all(exp.GroupingSets) for one in part.expressions]
-    has_empty = any(isinstance(one, exp.Tuple) and not one.expressions for one in sets)
-    if has_empty or any(node.find_all(exp.Rollup, exp.Cube)):
-        raise Untranslatable("ROLLUP, CUBE and empty grouping sets are not available on Spark.")
+    """The driver notices that only a whole statement has no rows."""
+    if has_empty_set(node) and (node.parent is None or node.parent.parent is not None):
+        raise Untranslatable("ROLLUP and CUBE within queries are not available on Spark.")
     return node
+
+
+def has_empty_set(group: exp.Expr) -> bool:
+    """Whether rows are also grouped by nothing.
+
+    If there are none, DuckDB has a row for that set, and Spark has not.
+    """
+    sets = [one for part in group.find_all(exp.GroupingSets) for one in part.expressions]
+    has_empty = any(isinstance(one, exp.Tuple) and not one.expressions for one in sets)
+    return has_empty or any(group.find_all(exp.Rollup, exp.Cube))
 
 
 def _order(node: exp.Expr) -> exp.Expr:
