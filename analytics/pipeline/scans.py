@@ -72,8 +72,8 @@ class ScanRunner:
             if (tenant := _tenant_here(request, written_s)) is not None:
                 self._start(request, tenant)
         self._withdraw({*self._running, *self._tenants} - requested.keys())
-        while (request := self._queue.start_next()) is not None:
-            self._running[request] = self._statements.submit(self._execute, request)
+        while (following := self._queue.start_next()) is not None:
+            self._running[following] = self._statements.submit(self._execute, following)
         self._driver.stop_if_idle()
 
     def _withdraw(self, absent: Collection[DatasetRequest]) -> None:

@@ -113,10 +113,9 @@ def _in(node: exp.Expr) -> exp.Expr:
 def _is_only_filter(node: exp.Expr) -> bool:
     """Whether it makes no difference that Spark's `IN` with a query is false instead of null."""
     parent = _outside_parens(node)
+    connectives: type[exp.Expr] = exp.Connector
     if isinstance(parent, exp.Not):
         parent, connectives = _outside_parens(parent), exp.And
-    else:
-        connectives = exp.Connector
     while isinstance(parent, connectives):
         parent = _outside_parens(parent)
     return isinstance(parent, exp.Where | exp.Having)
@@ -303,7 +302,7 @@ def _whole_division(node: exp.Expr) -> exp.Expr:
         plain = exp.IntDiv(this=exp.Paren(this=node.this), expression=exp.Paren(this=by))
     else:
         plain = exp.Mod(this=exp.Paren(this=node.this), expression=exp.Paren(this=by))
-    branches = []
+    branches: list[tuple[exp.Expr, exp.Expr]] = []
     if not _is_nonzero(by):
         is_zero = exp.EQ(this=_in_parens(by), expression=exp.Literal.number(0))
         branches.append((is_zero, exp.null()))
