@@ -72,8 +72,8 @@ class ScanRunner:
             if (tenant := _tenant_here(request, written_s)) is not None:
                 self._start(request, tenant)
         self._withdraw({*self._running, *self._tenants} - requested.keys())
-        while (request := self._queue.start_next()) is not None:
-            self._running[request] = self._statements.submit(self._execute, request)
+        while (following := self._queue.start_next()) is not None:
+            self._running[following] = self._statements.submit(self._execute, following)
         self._driver.stop_if_idle()
 
     def _withdraw(self, absent: Collection[DatasetRequest]) -> None:
@@ -115,9 +115,13 @@ class ScanRunner:
         del statement["kind"]
         timeout_s = statement.pop("timeout_s")
         result: JsonObject = {}
+        until_s = time.monotonic() + timeout_s
         for _ in range(STATEMENT_ATTEMPTS):
             if not request.is_pending:
                 return
+            if time.monotonic() > until_s:
+                # The caller has gone.
+                break
             try:
                 result = self._driver.run(request.name, statement, timeout_s)
                 break

@@ -332,9 +332,14 @@ def test_a_tenants_statements_leave_spark_to_others(
             driver.proceed.set()
             for request in endless[:-1]:
                 wait_until(lambda r=request: is_answered(r), what="an answer")  # type: ignore[misc]
-            wait_until(lambda: scans.poll() or not scans.busy, what="all places to be free")
+            wait_until(lambda: is_idle(scans), what="all places to be free")
         finally:
             scans.close()
+
+
+def is_idle(scans: ScanRunner) -> bool:
+    scans.poll()
+    return not scans.busy
 
 
 def submit_statement(shop: DatasetClient, name: str, sql: str) -> requests.DatasetRequest:

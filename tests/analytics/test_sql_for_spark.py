@@ -120,10 +120,10 @@ def test_deep_and_long_statements_are_rejected(statement: str) -> None:
     "statement",
     [
         # Spark has no row for a set without columns if there are none to group.
-        "SELECT customer, count(*) FROM orders GROUP BY ROLLUP (customer)",
-        "SELECT customer, count(*) FROM orders GROUP BY CUBE (customer)",
-        "SELECT customer, count(*) FROM orders GROUP BY GROUPING SETS (customer, ())",
-        "SELECT customer, count(*) FROM orders GROUP BY GROUPING SETS (ROLLUP (customer), id)",
+        "SELECT n FROM (SELECT count(*) AS n FROM orders GROUP BY ROLLUP (customer)) AS x",
+        "WITH a AS (SELECT count(*) AS n FROM orders GROUP BY CUBE (customer)) SELECT n FROM a",
+        "SELECT 1 UNION SELECT count(*) FROM orders GROUP BY GROUPING SETS (customer, ())",
+        "SELECT (SELECT count(*) FROM orders GROUP BY GROUPING SETS (ROLLUP (customer), id))",
         # Its IN is false instead of null, unless it filters rows.
         "SELECT customer IN (SELECT place FROM stock) FROM orders",
         "SELECT id FROM orders WHERE customer NOT IN (SELECT place FROM stock) OR id > 1",

@@ -27,6 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, TypedDict
 
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -230,6 +231,8 @@ class _Driver:
         output = f"{target}/rows"
         rows.write.parquet(output)
         files = sorted(path.name for path in Path(output).glob(_FILES))
+        if translated.needs_rows and not any(_rows_in(Path(output) / file) for file in files):
+            raise Untranslatable("ROLLUP and CUBE without rows are not available on Spark.")
         return {"files": [f"rows/{file}" for file in files]}
 
     def _later(
@@ -263,6 +266,10 @@ class _Driver:
             if answer["later"] is not None:
                 later[table] = LaterRows(**answer["later"])
         return later
+
+
+def _rows_in(file: Path) -> int:
+    return int(pq.read_metadata(file).num_rows)
 
 
 def _columns(named: Mapping[str, SqlTable]) -> dict[str, dict[str, str]]:

@@ -113,10 +113,9 @@ def _in(node: exp.Expr) -> exp.Expr:
 def _is_only_filter(node: exp.Expr) -> bool:
     """Whether it makes no difference that Spark's `IN` with a query is false instead of null."""
     parent = _outside_parens(node)
+    connectives: type[exp.Expr] = exp.Connector
     if isinstance(parent, exp.Not):
         parent, connectives = _outside_parens(parent), exp.And
-    else:
-        connectives = exp.Connector
     while isinstance(parent, connectives):
         parent = _outside_parens(parent)
     return isinstance(parent, exp.Where | exp.Having)
@@ -303,7 +302,7 @@ def _whole_division(node: exp.Expr) -> exp.Expr:
         plain = exp.IntDiv(this=exp.Paren(this=node.this), expression=exp.Paren(this=by))
     else:
         plain = exp.Mod(this=exp.Paren(this=node.this), expression=exp.Paren(this=by))
-    branches = []
+    branches: list[tuple[exp.Expr, exp.Expr]] = []
     if not _is_nonzero(by):
         is_zero = exp.EQ(this=_in_parens(by), expression=exp.Literal.number(0))
         branches.append((is_zero, exp.null()))
@@ -694,12 +693,20 @@ _CONVERTED: Mapping[Kind, frozenset[Kind]] = {
 
 
 def _group(node: exp.Expr) -> exp.Expr:
-    """A set without columns has one row in DuckDB even if there are none, and no row in Spark."""
-    sets = [one for part in node.find_all(exp.GroupingSets) for one in part.expressions]
-    has_empty = any(isinstance(one, exp.Tuple) and not one.expressions for one in sets)
-    if has_empty or any(node.find_all(exp.Rollup, exp.Cube)):
-        raise Untranslatable("ROLLUP, CUBE and empty grouping sets are not available on Spark.")
+    """The driver notices that only a whole statement has no rows."""
+    if has_empty_set(node) and (node.parent is None or node.parent.parent is not None):
+        raise Untranslatable("ROLLUP and CUBE within queries are not available on Spark.")
     return node
+
+
+def has_empty_set(group: exp.Expr) -> bool:
+    """Whether rows are also grouped by nothing.
+
+    If there are none, DuckDB has a row for that set, and Spark has not.
+    """
+    sets = [one for part in group.find_all(exp.GroupingSets) for one in part.expressions]
+    has_empty = any(isinstance(one, exp.Tuple) and not one.expressions for one in sets)
+    return has_empty or any(group.find_all(exp.Rollup, exp.Cube))
 
 
 def _order(node: exp.Expr) -> exp.Expr:

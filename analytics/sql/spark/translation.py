@@ -55,6 +55,8 @@ class SparkStatement:
     tables: tuple[str, ...]
     #: The names of all columns that it refers to, in lower case.
     columns: frozenset[str]
+    #: Whether DuckDB may have a row where Spark has none.
+    needs_rows: bool
 
 
 def translate(
@@ -118,7 +120,9 @@ def _translate(
     text = tree.sql("spark", identify=True, comments=False)
     if len(text) > _MAX_CHARS:
         raise Untranslatable("The statement is too long for Spark.")
-    return SparkStatement(text, texts, names, columns)
+    group = tree.args.get("group")
+    needs_rows = group is not None and rules.has_empty_set(group)
+    return SparkStatement(text, texts, names, columns, needs_rows)
 
 
 def _with_numbers(sql: str) -> str:
