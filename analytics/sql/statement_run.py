@@ -115,10 +115,12 @@ class StatementRun:
         chosen = self._request.engine
         try:
             await self._begin(chosen)
-        except Unsupported as error:
-            if chosen is SqlEngine.SPARK:
+        except (Unsupported, Unavailable) as error:
+            if chosen is SqlEngine.SPARK and isinstance(error, Unsupported):
                 detail = str(error)
                 raise InvalidSql(detail, errors=[FieldProblem("/sql", "engine", detail)]) from None
+            if self.engine is not SqlEngine.SPARK or chosen is SqlEngine.SPARK:
+                raise
             await self._begin(SqlEngine.DUCKDB)
 
     async def _begin(self, chosen: SqlEngine) -> None:
