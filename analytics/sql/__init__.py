@@ -12,9 +12,10 @@ In the worker (`foundation.sandbox`):
 worker       does one statement
 syntax       checks DuckDB's own parse tree against a list of what is allowed
 functions    the functions that statements may call
-scope        the tables and common table expressions that are visible at a place of a statement
 engine       DuckDB and its settings
 tables       a dataset's tables as views over its files
 values       values as JSON
 output       writes a result in the format that the caller wants
+
+Statements over very many rows run on Spark (`analytics.sql.spark`).
 """

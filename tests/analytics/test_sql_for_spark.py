@@ -1,4 +1,4 @@
-"""What Spark is given for a statement: SQL that is written anew, or nothing."""
+"""The SQL that is generated for Spark from a statement, and the statements that are rejected."""
 
 from __future__ import annotations
 

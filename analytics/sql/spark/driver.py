@@ -49,8 +49,8 @@ from foundation.spark import SparkApplication
 
 logger = logging.getLogger(__name__)
 
-#: Statements that run at once; the parent sends no more.
-AT_ONCE = 8
+#: Threads that wait for Spark: more than the statements that the parent sends at once.
+_THREADS = 8
 _OUT_OF_MEMORY_SCORE = "500"
 #: Above this limit, sorted rows are not kept in the driver's memory.
 _TOP_ROWS = 100_000
@@ -101,7 +101,8 @@ class _Driver:
     def __init__(self, output: IO[str], start: Mapping[str, Any]) -> None:
         self._output = output
         self._writing = threading.Lock()
-        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="statements")
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="statements")
+        self._running: set[str] = set()
         self._cancelled: set[str] = set()
         warehouse = Path(os.environ["TMPDIR"]) / "warehouse"
         self._application = SparkApplication(
@@ -126,9 +127,12 @@ class _Driver:
             self._output.flush()
 
     def run(self, name: str, statement: StatementJson) -> None:
+        self._running.add(name)
         self._threads.submit(self._run, name, statement)
 
     def cancel(self, name: str) -> None:
+        if name not in self._running:
+            return
         self._cancelled.add(name)
         with suppress(Py4JError, OSError):
             self._application.context.cancelJobGroup(name)
@@ -152,7 +156,8 @@ class _Driver:
             result = {"failed": type(error).__name__}
         if name in self._cancelled:
             self._await_tasks(name)
-            self._cancelled.discard(name)
+        self._running.discard(name)
+        self._cancelled.discard(name)
         self.reply({"ran": name, "result": result})
 
     def _await_tasks(self, name: str) -> None:
@@ -191,7 +196,8 @@ class _Driver:
         named = sql_tables(tables)
         translated = translate(statement["sql"], _columns(named), bound(statement["parameters"]))
         context = self._application.context
-        context.setLocalProperty("spark.scheduler.pool", "statements")
+        # The datasets' statements have equal shares; within a pool, the first one has precedence.
+        context.setLocalProperty("spark.scheduler.pool", Path(statement["folder"]).name)
         context.setJobGroup(name, name, interruptOnCancel=True)
         if name in self._cancelled:
             raise EvaluationFailed("The statement was cancelled.")

@@ -1,12 +1,13 @@
 """Generates Spark's SQL from a statement in DuckDB's dialect.
 
 Spark never receives a statement's text: it has functions that run programs and read any file. The
-statement is parsed, checked against lists of what is translated (`grammar`), given its meaning in
-Spark (`rules`), and written anew, with its texts as parameters.
+statement is parsed, checked against lists of what is translated (`grammar`) and rewritten for Spark
+(`rules`). Spark's SQL is generated from the resulting tree, and texts are its parameters.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -24,8 +25,12 @@ from analytics.sql.parameters import Bound
 from analytics.sql.spark import grammar, rules
 from analytics.sql.spark.constants import Texts, bound_value, parameter, typed_number
 from analytics.sql.spark.grammar import Untranslatable
+from analytics.sql.spark.rules import queries
+
+logger = logging.getLogger(__name__)
 
 _DIALECT = "duckdb"
+_SYNTAX = "The statement has syntax that is not available on Spark."
 _NAME = re.compile(r"[^`$\x00-\x1f\x7f]{1,255}\Z")
 #: Names of tables, which are never those of files.
 _TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
@@ -70,16 +75,18 @@ def translate(
     """
     try:
         return _translate(sql, tables, parameters)
+    except SqlglotError as error:
+        raise Untranslatable(_SYNTAX) from error
     except (
-        SqlglotError,
         AssertionError,
         AttributeError,
         LookupError,
         TypeError,
         ValueError,
     ) as error:
-        # Its own checks stop sqlglot for some statements.
-        raise Untranslatable("The statement has syntax that is not available on Spark.") from error
+        # sqlglot raises such errors for some statements.
+        logger.warning("a statement was not translated", exc_info=error)
+        raise Untranslatable(_SYNTAX) from error
     except RecursionError:
         raise Untranslatable("The statement is nested too deeply for Spark.") from None
 
@@ -121,7 +128,7 @@ def _translate(
     if len(text) > _MAX_CHARS:
         raise Untranslatable("The statement is too long for Spark.")
     group = tree.args.get("group")
-    needs_rows = group is not None and rules.has_empty_set(group)
+    needs_rows = group is not None and queries.has_empty_set(group)
     return SparkStatement(text, texts, names, columns, needs_rows)
 
 
